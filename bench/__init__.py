@@ -1,0 +1,1 @@
+"""Measurements as ratios: our way and the same by hand, in turn, in one run."""

@@ -1,0 +1,86 @@
+"""The same requests without us: one keep-alive aiohttp session, nothing remembered or checked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Self
+
+import aiohttp
+
+from bench.measure import Stopwatch
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_PAUSE_S = 0.05
+
+
+class ByHand:
+    """Does a turn and an end as a script would that knows the facts file."""
+
+    def __init__(self, url: str, password: str, directory: str) -> None:
+        self._url = url
+        self._query = {"directory": directory}
+        self._headers = {"Authorization": aiohttp.encode_basic_auth("opencode", password)}
+
+    async def __aenter__(self) -> Self:
+        self._http = aiohttp.ClientSession(self._url, headers=self._headers)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._http.close()
+
+    async def _call(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401 - JSON
+        async with self._http.request(method, path, **more) as answer:
+            body = await answer.read()
+            return json.loads(body) if body else None
+
+    async def create(self) -> str:
+        """Create a session."""
+        session = await self._call("POST", "/session", params=self._query, json={})
+        return str(session["id"])
+
+    async def turn(self, prompt: str) -> tuple[str, float]:
+        """Create, subscribe, prompt, wait for idle, read; return the id and the milliseconds."""
+        watch = Stopwatch()
+        session_id = await self.create()
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
+        async with self._http.get("/global/event", timeout=timeout) as events:
+            await events.content.readline()
+            body = {"parts": [{"type": "text", "text": prompt}]}
+            await self._call("POST", f"/session/{session_id}/prompt_async", json=body)
+            async for line in events.content:
+                if b'"session.idle"' in line and session_id.encode() in line:
+                    break
+        messages = await self._call("GET", f"/session/{session_id}/message")
+        if messages[-1]["info"].get("finish") != "stop":
+            message = f"the turn by hand did not end well: {messages[-1]['info']}"
+            raise RuntimeError(message)
+        return session_id, watch.ms
+
+    async def end(self, session_id: str) -> float:
+        """Do the requests and the pause of the end procedure; return the milliseconds."""
+        watch = Stopwatch()
+        await self._look(session_id)
+        await self._call("POST", f"/session/{session_id}/abort")
+        await asyncio.sleep(_PAUSE_S)
+        await self._look(session_id)
+        await self._call("GET", f"/session/{session_id}")
+        await self._call("DELETE", f"/session/{session_id}")
+        await self._call("GET", f"/session/{session_id}")
+        await self._call("GET", "/session/status", params=self._query)
+        return watch.ms
+
+    async def _look(self, session_id: str) -> None:
+        await asyncio.gather(
+            self._call("GET", f"/session/{session_id}/children"),
+            self._call("GET", "/session/status", params=self._query),
+            self._call("GET", "/permission", params=self._query),
+            self._call("GET", "/question", params=self._query),
+        )

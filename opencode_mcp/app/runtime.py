@@ -1,0 +1,143 @@
+"""Put the parts together and own their lifetimes.
+
+Opened at once: the lock of this process and the tracking database, since nothing may run without
+tracking. Built at the first call that needs it: the engine with its HTTP client, so that a client
+that only lists the tools does not wait for what it does not use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opencode_mcp.app.presence import Presence
+from opencode_mcp.clock import Clock
+from opencode_mcp.records import InstanceKind
+from opencode_mcp.settings import child_environment
+from opencode_mcp.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.instances import AttachSettings, Instances
+    from opencode_mcp.opencode.managed import StartSettings
+    from opencode_mcp.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """The running program. Gives the tools their settings and engine (`callers.service`)."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        *,
+        store: Store,
+        presence: Presence,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._store = store
+        self._presence = presence
+        self._stack = stack
+        self._clock = Clock()
+        self._lock = asyncio.Lock()
+        self._engine: Engine | None = None
+        self._instances: Instances | None = None
+        self._own_directory: str | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    async def engine(self) -> Engine:
+        """Return the engine, building it if this is the first call. Starts no OpenCode."""
+        async with self._lock:
+            if self._engine is None:
+                engine = self._build()
+                self._engine = await self._stack.enter_async_context(engine)
+            return self._engine
+
+    async def default_directory(self) -> str | None:
+        """Return the folder for a call without `cwd`: attached, OpenCode's own folder."""
+        if self._settings.mode is not InstanceKind.ATTACH:
+            return None
+        await self.engine()
+        if self._own_directory is None and self._instances is not None:
+            client = (await self._instances.own()).client
+            self._own_directory = (await client.paths()).directory
+        return self._own_directory
+
+    def _build(self) -> Engine:
+        from opencode_mcp.engine.engine import Engine, EngineLimits  # noqa: PLC0415 - late
+        from opencode_mcp.engine.instances import Instances  # noqa: PLC0415
+        from opencode_mcp.opencode.managed import ManagedInstances  # noqa: PLC0415
+
+        settings = self._settings
+        folder = Path(f"{settings.database}.instances")
+        managed = ManagedInstances(
+            folder, startup_timeout_s=settings.startup_timeout_seconds, clock=self._clock
+        )
+        self._instances = Instances(
+            self._own_opencode(),
+            store=self._store,
+            managed=managed,
+            request_timeout_s=settings.request_timeout_seconds,
+            clock=self._clock,
+        )
+        return Engine(
+            store=self._store,
+            instances=self._instances,
+            clock=self._clock,
+            limits=EngineLimits(
+                max_sessions=settings.max_sessions,
+                cleanup_timeout_s=settings.cleanup_timeout_seconds,
+                default_end_action=settings.end_action,
+                abort_on_call_cancel=settings.on_call_cancel == "abort",
+            ),
+            holder=self._presence.name,
+            is_dead_holder=self._presence.is_dead,
+        )
+
+    def _own_opencode(self) -> StartSettings | AttachSettings:
+        from opencode_mcp.engine.instances import AttachSettings  # noqa: PLC0415
+        from opencode_mcp.opencode.managed import StartSettings  # noqa: PLC0415
+
+        settings = self._settings
+        if settings.server_url is not None and settings.mode is InstanceKind.ATTACH:
+            secret = settings.server_password
+            return AttachSettings(
+                url=settings.server_url,
+                username=settings.server_username,
+                password=secret.get_secret_value() if secret else None,
+            )
+        return StartSettings(
+            binary=settings.opencode_bin,
+            args=settings.serve_args,
+            env=child_environment(self._environ, settings),
+        )
+
+
+@asynccontextmanager
+async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[Runtime]:
+    """Open the program and close it in reverse.
+
+    Raises a StoreError when the tracking database cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.open(settings.database))
+        presence = Presence(Path(f"{settings.database}.processes"))
+        stack.enter_context(presence)
+        clock = Clock()
+        await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
+        engine_stack = await stack.enter_async_context(AsyncExitStack())
+        yield Runtime(settings, environ, store=store, presence=presence, stack=engine_stack)

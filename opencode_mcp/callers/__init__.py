@@ -1,0 +1,1 @@
+"""What MCP callers see: arguments, results, tools."""

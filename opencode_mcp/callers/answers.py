@@ -1,0 +1,180 @@
+"""Results that are not turns: a list, an end, an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opencode_mcp.callers.presenting import ending_state, iso
+from opencode_mcp.callers.sizing import ERROR_CHARS, clip, fit, short
+from opencode_mcp.callers.wording import next_call
+from opencode_mcp.errors import CallerError, OpencodeError, OpencodeMcpError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opencode_mcp.callers.wire import Fault, Listed, Result
+    from opencode_mcp.engine.ending import Ended, Unconfirmed
+    from opencode_mcp.engine.overview import Line
+
+
+def present_page(lines: Sequence[Line], *, offset: int, total: int) -> Result:
+    """Return a page of the caller's sessions."""
+    more = offset + len(lines) < total
+    heading = f"{total} tracked sessions" + (f", from {offset}" if offset else "")
+    rows = [
+        f"{line.session.id} · {line.status} · {line.session.turn_count} turns ·"
+        f" {short(line.session.title or line.session.directory, 80)}"
+        for line in lines
+    ]
+    if more:
+        rows.append(f"More with offset {offset + len(lines)}.")
+    result: Result = {
+        "kind": "sessions",
+        "status": "ok",
+        "content": "\n".join([heading + ("" if total else ": start one with opencode"), *rows]),
+        "sessions": [_listed(line) for line in lines],
+        "total": total,
+        "offset": offset,
+        "hasMore": more,
+    }
+    if more:
+        result["nextOffset"] = offset + len(lines)
+    return fit(result)
+
+
+def _listed(line: Line) -> Listed:
+    session = line.session
+    item: Listed = {
+        "sessionId": session.id,
+        "threadId": session.id,
+        "directory": short(session.directory),
+        "status": line.status,
+        "turns": session.turn_count,
+        "createdAt": iso(session.created_at),
+        "updatedAt": iso(session.updated_at),
+        "pendingApprovalCount": line.pending_count,
+    }
+    if session.title:
+        item["title"] = short(session.title)
+    if session.ending:
+        item["ending"] = ending_state(session.ending)
+    return item
+
+
+def present_end(end: Ended, *, elapsed_ms: int) -> Result:
+    """Return the result of a confirmed end."""
+    if end.action.value == "archive" and not end.was_gone:
+        hint = (
+            "Archived and confirmed: OpenCode keeps the conversation under this id, hidden from its"
+            " lists but readable; it has no way to un-archive. This server tracks it no more."
+        )
+    elif end.was_gone:
+        hint = "It had been deleted in OpenCode already; this server tracks it no more."
+    else:
+        hint = "Deleted and confirmed: OpenCode does not know it any more."
+    took = [
+        "the running turn was stopped" if end.aborted_running_turn else "",
+        f"{end.rejected_permissions} permissions rejected" if end.rejected_permissions else "",
+        f"{end.rejected_questions} questions rejected" if end.rejected_questions else "",
+        f"{end.ended_subsessions} sub-sessions ended" if end.ended_subsessions else "",
+    ]
+    facts = "; ".join(fact for fact in took if fact)
+    text = f"session {end.session_id} · status: ended ({end.action.value})."
+    return {
+        "kind": "end",
+        "status": "ended",
+        "content": f"{text} {facts + '. ' if facts else ''}{hint}",
+        "sessionId": end.session_id,
+        "threadId": end.session_id,
+        "action": end.action.value,
+        "abortedRunningTurn": end.aborted_running_turn,
+        "rejectedPermissions": end.rejected_permissions,
+        "rejectedQuestions": end.rejected_questions,
+        "endedSubsessions": end.ended_subsessions,
+        "cleanup": "complete",
+        "accepted": True,
+        "done": True,
+        "elapsedMs": elapsed_ms,
+        "hint": hint,
+    }
+
+
+def present_not_found(reference: str, why: str, *, elapsed_ms: int) -> Result:
+    """Return the result of an end of something that is not tracked; OpenCode was not asked."""
+    return {
+        "kind": "end",
+        "status": "not_found",
+        "content": f"session {reference[:100]} · status: not_found. {why}. Nothing was done.",
+        "sessionId": reference,
+        "threadId": reference,
+        "action": "none",
+        "abortedRunningTurn": False,
+        "rejectedPermissions": 0,
+        "rejectedQuestions": 0,
+        "endedSubsessions": 0,
+        "cleanup": "complete",
+        "accepted": False,
+        "done": True,
+        "elapsedMs": elapsed_ms,
+        "hint": why,
+    }
+
+
+def present_unconfirmed(end: Unconfirmed, *, elapsed_ms: int) -> Result:
+    """Return the result of an end that was accepted and is not confirmed."""
+    reason = clip(end.reason, ERROR_CHARS)[0]
+    action = next_call("ending")
+    name = "CLEANUP_UNCONFIRMED"
+    if end.cause is not None and not end.cause.retryable and isinstance(end.cause, OpencodeError):
+        name = end.cause.name
+    return {
+        "kind": "end",
+        "status": "ending",
+        "content": f"session {end.session_id} · status: ending ({end.action.value}). {name}: the"
+        f" end was accepted and is not confirmed: {reason}\n{action}",
+        "sessionId": end.session_id,
+        "threadId": end.session_id,
+        "action": end.action.value,
+        "cleanup": "unconfirmed",
+        "accepted": True,
+        "done": False,
+        "elapsedMs": elapsed_ms,
+        "error": {"name": name, "message": reason, "retryable": True},
+        "hint": action,
+    }
+
+
+def present_error(error: Exception) -> Result:
+    """Return the result for a fault. What is not of our tree says nothing of its inside."""
+    if not isinstance(error, OpencodeMcpError):
+        return error_result("INTERNAL", "Something in this server went wrong; its log says what.")
+    fault: Fault = {
+        "name": error.name,
+        "message": clip(str(error), ERROR_CHARS)[0],
+        "retryable": error.retryable,
+    }
+    if isinstance(error, OpencodeError):
+        if error.status is not None:
+            fault["statusCode"] = error.status
+        if error.retry_after_s is not None:
+            fault["retryAfterSeconds"] = error.retry_after_s
+    session_id = error.session_id if isinstance(error, CallerError) else None
+    return _error(fault, session_id)
+
+
+def error_result(name: str, message: str) -> Result:
+    """Return the result for a fault with this name and text."""
+    return _error({"name": name, "message": clip(message, ERROR_CHARS)[0], "retryable": False})
+
+
+def _error(fault: Fault, session_id: str | None = None) -> Result:
+    about = f"session {session_id} · " if session_id else ""
+    result: Result = {
+        "kind": "error",
+        "status": "error",
+        "content": f"{about}{fault['name']}: {fault['message']}",
+        "error": fault,
+    }
+    if session_id:
+        result["sessionId"] = result["threadId"] = session_id
+    return result

@@ -1,0 +1,182 @@
+"""What callers send: one strict model a tool (contract §2).
+
+Unknown properties are refused, `null` counts as absent, a number sent as text is taken. The
+descriptions are written for the model that fills them in.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_PROMPT_CHARS = 2_000_000
+MAX_ID_CHARS = 200
+MAX_WAIT_S = 600
+MAX_PAGE = 100
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        msg = "should be a number, not true or false"
+        raise ValueError(msg)  # noqa: TRY004 - pydantic turns only ValueError into its own error
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        msg = "should not be empty or blank"
+        raise ValueError(msg)
+    return value
+
+
+Int = Annotated[int, BeforeValidator(_no_bool)]
+Prompt = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_PROMPT_CHARS,
+        description="The task, complete in itself: the agent sees neither your conversation nor"
+        " your files unless they are in its folder.",
+    ),
+    AfterValidator(_not_blank),
+]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Instructions = Annotated[str, Field(max_length=100_000)]
+
+_MODEL = "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
+_AGENT = "An OpenCode agent, e.g. `build` (works) or `plan` (only plans)"
+_VARIANT = "The model's variant, e.g. a reasoning effort its provider offers"
+_DEVELOPER = "Further instructions, appended to the agent's system prompt"
+_WAIT = (
+    "How long this call watches, in seconds. When it runs out, the turn goes on and the answer"
+    " says so; 0 returns as soon as OpenCode has the prompt"
+)
+_TIMEOUT = "The turn's own time limit in seconds; when it runs out the turn is stopped (`timeout`)"
+_ID = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
+
+
+class Arguments(BaseModel):
+    """The base: strict, and able to say its own schema."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def tool_schema(cls, **changes: dict[str, Any]) -> dict[str, Any]:
+        """Return the input schema: no titles, no `null` branches; `changes` by property."""
+        schema = cls.model_json_schema(by_alias=True)
+        properties = {
+            name: _plain({**prop, **changes.get(name, {})})
+            for name, prop in schema["properties"].items()
+        }
+        bare: dict[str, Any] = {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
+        if "required" in schema:
+            bare["required"] = schema["required"]
+        return bare
+
+
+def _plain(prop: dict[str, Any]) -> dict[str, Any]:
+    kinds = [kind for kind in prop.pop("anyOf", []) if kind != {"type": "null"}]
+    prop.pop("title", None)
+    if prop.get("default", ...) is None:
+        del prop["default"]
+    return {**(kinds[0] if kinds else {}), **prop}
+
+
+class SessionReference(Arguments):
+    """Exactly one of three names for the same id; `null` counts as absent (contract §1)."""
+
+    session_id: Name | None = Field(None, alias="sessionId", description=_ID + ".")
+    thread_id: Name | None = Field(None, alias="threadId", description="The same, Codex's name.")
+    conversation_id: Name | None = Field(
+        None, alias="conversationId", description="The same, Codex's older name (deprecated)."
+    )
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The ids that were given, by their names on the wire."""
+        given = {
+            "sessionId": self.session_id,
+            "threadId": self.thread_id,
+            "conversationId": self.conversation_id,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class StartArguments(Arguments):
+    """`opencode`."""
+
+    prompt: Prompt
+    cwd: str | None = Field(
+        None,
+        max_length=4096,
+        description="The folder the agent works in: absolute, inside the allowed roots. Fixed for"
+        " the session.",
+    )
+    model: Name | None = Field(None, description=_MODEL + ".")
+    agent: Name | None = Field(None, description=_AGENT + ".")
+    variant: Name | None = Field(None, description=_VARIANT + ".")
+    base_instructions: Instructions | None = Field(
+        None,
+        alias="base-instructions",
+        description="Instructions for the whole session, appended to the agent's system prompt.",
+    )
+    developer_instructions: Instructions | None = Field(
+        None,
+        alias="developer-instructions",
+        description=_DEVELOPER + "; kept for later turns until a reply replaces them.",
+    )
+    title: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
+        None, description="A name for the session in lists. Omitted: OpenCode makes one."
+    )
+    timeout_seconds: Annotated[Int, Field(ge=1)] | None = Field(
+        None, alias="timeout-seconds", description=_TIMEOUT
+    )
+    wait_seconds: Annotated[Int, Field(ge=0, le=MAX_WAIT_S)] | None = Field(
+        None, alias="wait-seconds", description=_WAIT
+    )
+
+
+class ReplyArguments(SessionReference):
+    """`opencode-reply`."""
+
+    prompt: Prompt
+    model: Name | None = Field(None, description=_MODEL + "; replaces the session's.")
+    agent: Name | None = Field(None, description=_AGENT + "; replaces the session's.")
+    variant: Name | None = Field(None, description=_VARIANT + "; replaces the session's.")
+    developer_instructions: Instructions | None = Field(
+        None,
+        alias="developer-instructions",
+        description=_DEVELOPER + "; replace those of earlier turns.",
+    )
+    timeout_seconds: Annotated[Int, Field(ge=1)] | None = Field(
+        None, alias="timeout-seconds", description=_TIMEOUT
+    )
+    wait_seconds: Annotated[Int, Field(ge=0, le=MAX_WAIT_S)] | None = Field(
+        None, alias="wait-seconds", description=_WAIT
+    )
+
+
+class StatusArguments(SessionReference):
+    """`opencode-status`."""
+
+    offset: Annotated[Int, Field(ge=0)] | None = Field(
+        None, description="Without an id: how many sessions to skip. Default 0."
+    )
+    limit: Annotated[Int, Field(ge=1, le=MAX_PAGE)] | None = Field(
+        None, description="Without an id: how many sessions to list. Default 20."
+    )
+
+
+class EndArguments(SessionReference):
+    """`opencode-end`."""
+
+    action: Literal["delete", "archive"] | None = Field(
+        None,
+        description="`delete` destroys the conversation in OpenCode; `archive` hides it there and"
+        " keeps it readable (OpenCode has no way to un-archive).",
+    )

@@ -1,0 +1,24 @@
+"""Progress while a call watches: at least every 10 s, and none after the answer (contract 2.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastmcp import Context
+
+#: well under the 10 s that the contract promises
+INTERVAL_S = 5.0
+
+
+class Reporter:
+    """Sends progress for one call. Without a progress token FastMCP sends nothing."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._value = 0.0
+
+    async def tell(self, elapsed_s: float, text: str) -> None:
+        """Send one progress message; the value is the seconds so far, and only ever rises."""
+        self._value = max(self._value + 0.001, round(elapsed_s, 3))
+        await self._context.report_progress(self._value, message=text[:200])

@@ -1,0 +1,176 @@
+"""Build the FastMCP server: four tools from four models, and one door for every error."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from fastmcp import FastMCP
+from fastmcp.exceptions import NotFoundError
+from fastmcp.server.dependencies import get_context
+from fastmcp.server.middleware import Middleware
+from fastmcp.tools import Tool
+from fastmcp.tools.base import ToolResult
+from mcp_types import TextContent, ToolAnnotations
+from pydantic import Field, ValidationError
+
+from opencode_mcp import __version__
+from opencode_mcp.callers import texts
+from opencode_mcp.callers.arguments import (
+    Arguments,
+    EndArguments,
+    ReplyArguments,
+    StartArguments,
+    StatusArguments,
+)
+from opencode_mcp.callers.progress import Reporter
+from opencode_mcp.callers.tools import Tools, properties
+from opencode_mcp.callers.wire import output_schema
+from opencode_mcp.errors import OpencodeMcpError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from fastmcp.server.middleware import CallNext, MiddlewareContext
+    from mcp_types import CallToolRequestParams
+
+    from opencode_mcp.callers.service import Service
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.settings import Settings
+
+    Handler = Callable[[Any, Reporter], Awaitable[Result]]
+
+log = logging.getLogger(__name__)
+
+NAMES = ("opencode", "opencode-reply", "opencode-status", "opencode-end")
+_ERROR_STATUSES = frozenset({"failed", "timeout"})
+
+
+class ModelTool(Tool):
+    """A tool whose arguments are one strict model (FastMCP facts 1.2)."""
+
+    model: type[Arguments] = Field(exclude=True)
+    handler: Any = Field(exclude=True)
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Check the arguments, run the handler, and turn every fault into a result.
+
+        The one door for errors: FastMCP would wrap what leaves here, and hide its text.
+        """
+        from opencode_mcp.callers.answers import error_result, present_error  # noqa: PLC0415
+
+        try:
+            checked = self.model.model_validate(arguments)
+        except ValidationError as error:
+            why = explain(error, self.parameters)
+            return to_tool_result(error_result("INVALID_ARGUMENT", why))
+        try:
+            result = await self.handler(checked, Reporter(get_context()))
+        except OpencodeMcpError as error:
+            log.info("call refused", extra={"error_name": error.name, "why": str(error)})
+            result = present_error(error)
+        except Exception as error:  # the outermost handler of a call: nothing of it may leak
+            log.exception("a tool call failed unexpectedly")
+            result = present_error(error)
+        return to_tool_result(result)
+
+
+def to_tool_result(result: Result) -> ToolResult:
+    """Return a result as MCP carries it: the structured object, and its text as one block."""
+    return ToolResult(
+        content=[TextContent(type="text", text=result["content"])],
+        structured_content=dict(result),
+        is_error="error" in result or result["status"] in _ERROR_STATUSES,
+    )
+
+
+class UnknownTool(Middleware):
+    """Gives the one fault that no tool can answer, an unknown name, the contract's shape."""
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[CallToolRequestParams],
+        call_next: CallNext[CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Let the call through, and name the tools that there are if it finds none."""
+        from opencode_mcp.callers.answers import error_result  # noqa: PLC0415
+
+        try:
+            return await call_next(context)
+        except NotFoundError:
+            text = f"there is no tool {context.message.name[:100]!r}; there are: {', '.join(NAMES)}"
+            return to_tool_result(error_result("INVALID_ARGUMENT", text))
+
+
+def explain(error: ValidationError, schema: dict[str, Any]) -> str:
+    """Say what is wrong with which argument, without its value: it may be a prompt."""
+    faults = []
+    for fault in error.errors(include_input=False, include_url=False, include_context=False)[:10]:
+        name = ".".join(str(part) for part in fault["loc"])[:100] or "arguments"
+        text = fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "extra_forbidden":
+            text = f"is unknown; allowed are {', '.join(schema['properties'])}"
+        faults.append(f"{name}: {text}")
+    return "; ".join(faults)
+
+
+def build_server(service: Service) -> FastMCP:
+    """Return the FastMCP server with the tools; it opens and owns nothing."""
+    mcp = FastMCP(
+        "opencode-mcp",
+        version=__version__,
+        instructions=texts.INSTRUCTIONS,
+        middleware=[UnknownTool()],
+        mask_error_details=True,
+    )
+    tools = Tools(service)
+    settings = service.settings
+    words = _words(settings)
+    for name, title, text, model, handler, hints in _table(tools):
+        schema = model.tool_schema(**properties(settings))
+        mcp.add_tool(
+            ModelTool(
+                name=name,
+                title=title,
+                description=text.format(**words),
+                parameters=schema,
+                output_schema=output_schema(),
+                annotations=hints,
+                model=model,
+                handler=handler,
+            )
+        )
+    return mcp
+
+
+def _words(settings: Settings) -> dict[str, object]:
+    """Return the settings that the tools' texts name."""
+    stops = settings.on_call_cancel == "abort"
+    return {
+        "on_cancel": "stops its turn" if stops else "lets its turn run on",
+        "action": settings.end_action.value,
+        "cleanup_s": settings.cleanup_timeout_seconds,
+    }
+
+
+def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
+    return ToolAnnotations(
+        read_only_hint=reads,
+        destructive_hint=destroys,
+        idempotent_hint=repeats,
+        open_world_hint=True,
+    )
+
+
+def _table(
+    tools: Tools,
+) -> list[tuple[str, str, str, type[Arguments], Handler, ToolAnnotations]]:
+    runs = _hints(reads=False, destroys=True, repeats=False)
+    looks = _hints(reads=True, destroys=False, repeats=True)
+    ends = _hints(reads=False, destroys=True, repeats=True)
+    return [
+        (NAMES[0], "Start an OpenCode session", texts.OPENCODE, StartArguments, tools.start, runs),
+        (NAMES[1], "Continue a session", texts.REPLY, ReplyArguments, tools.reply, runs),
+        (NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
+        (NAMES[3], "End a session", texts.END, EndArguments, tools.end, ends),
+    ]

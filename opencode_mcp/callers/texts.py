@@ -1,0 +1,56 @@
+"""What the tools say of themselves. A model picks and calls a tool by this text alone."""
+
+from __future__ import annotations
+
+INSTRUCTIONS = """\
+Delegates coding tasks to OpenCode agents. opencode starts a session and runs its first turn; \
+opencode-reply runs another turn in it; opencode-status looks at one session or lists yours; \
+opencode-end stops and deletes (or archives) it. A session stays until it is ended: end what you \
+no longer need. When an answer says `running`, the turn goes on: look again with opencode-status, \
+never send the prompt again."""
+
+OPENCODE = """\
+Start a new OpenCode session in a folder and run its first turn there: an autonomous coding agent \
+that reads and edits files and runs commands. Use opencode-reply to go on with a session that \
+exists.
+
+Returns the agent's answer and a sessionId. The call watches the turn for wait-seconds; if the turn \
+is not over by then, the answer is `running` (not an error) and the turn goes on: call \
+opencode-status. `waiting_for_approval`: it waits for a permission. `completed`: read content. \
+`failed` and `timeout` are errors that say why. Do not send the prompt again while its fate is \
+open: each call starts another session. Cancelling this call {on_cancel}. \
+The agent changes files for real; nothing is undone when the session ends. End each session with \
+opencode-end when you are done."""
+
+REPLY = """\
+Send another prompt to a session that exists and run its next turn; the agent remembers the earlier \
+turns. Use opencode to start a new session.
+
+One turn at a time: while one runs this is refused with SESSION_BUSY and nothing is sent; look with \
+opencode-status and reply when it is over. model, agent, variant and developer-instructions \
+replace the session's stored ones from this turn on. Results are those of opencode. A prompt is \
+never sent twice: if its fate is unknown the error is SUBMISSION_UNCONFIRMED, and opencode-status \
+looks again. Cancelling this call {on_cancel}."""
+
+STATUS = """\
+Look at one session (give one id), or list your tracked sessions (give none), the newest used \
+first. Changes nothing and starts no turn; safe to repeat. Use opencode-reply to go on and \
+opencode-end to finish.
+
+With an id: where its newest turn stands, read from OpenCode now, with the answer once there is \
+one: `running`, `waiting_for_approval`, `stopping`, `completed`, `failed`, `cancelled`, `timeout`, \
+`idle`, `ending` (an end was accepted and is not confirmed: call opencode-end again), `quarantined` \
+(a prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). Without an id: a page of \
+offset and limit; nextOffset leads to the next one."""
+
+END = """\
+End a session: stop its running turn, reject what waits, {action} it in OpenCode with its \
+sub-sessions, confirm that by reading, and stop tracking it. It cannot be undone, and the \
+session takes no further prompt from the moment this is accepted. Files that the agent changed \
+stay as they are. Use opencode-status only to look.
+
+`ended`: confirmed. `not_found`: no such session of yours is tracked (never, or ended before); \
+nothing was done. `ending` with CLEANUP_UNCONFIRMED: accepted, but OpenCode has not confirmed it \
+within {cleanup_s} s; the session stays tracked and ending: call this again with the same id. \
+Repeating is safe, and two calls at once are one end. action defaults to `{action}`; `delete` may \
+replace a pending `archive`, not the other way round (END_CONFLICT)."""

@@ -1,0 +1,178 @@
+"""The MCP tools: check the arguments, call the engine, present what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opencode_mcp.callers.arguments import (
+    EndArguments,
+    ReplyArguments,
+    SessionReference,
+    StartArguments,
+    StatusArguments,
+)
+from opencode_mcp.errors import InvalidArgumentError, SessionNotFoundError
+from opencode_mcp.records import EndAction
+
+if TYPE_CHECKING:
+    from opencode_mcp.callers.progress import Reporter
+    from opencode_mcp.callers.service import Service
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.settings import Settings
+
+#: over stdio there is one caller: the person whose client started us (contract §1)
+LOCAL = "local"
+_DEFAULT_PAGE = 20
+
+
+class Tools:
+    """The bodies of the tools. The engine and what presents it are imported at the first call."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def start(self, arguments: StartArguments, reporter: Reporter) -> Result:
+        """`opencode`: start a session and run its first turn."""
+        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415 - late, see class
+        from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
+
+        settings = self._service.settings
+        timeout_s = self._turn_limit(arguments.timeout_seconds)
+        directory = await self._directory(arguments.cwd)
+        request = StartRequest(
+            owner=LOCAL,
+            prompt=arguments.prompt,
+            directory=directory,
+            timeout_s=timeout_s,
+            model=arguments.model or settings.default_model,
+            agent=arguments.agent or settings.default_agent,
+            variant=arguments.variant,
+            base_instructions=arguments.base_instructions,
+            developer_instructions=arguments.developer_instructions,
+            title=arguments.title,
+        )
+        engine = await self._service.engine()
+        keeper = await engine.start(request, directory)
+        wait_s = self._wait(arguments.wait_seconds)
+        return await watch_turn(engine, keeper, reporter, wait_s, settings.max_output_chars)
+
+    async def reply(self, arguments: ReplyArguments, reporter: Reporter) -> Result:
+        """`opencode-reply`: run another turn."""
+        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
+        from opencode_mcp.engine.requests import ReplyRequest  # noqa: PLC0415
+
+        reference = one_reference(arguments)
+        request = ReplyRequest(
+            owner=LOCAL,
+            session_id=reference,
+            prompt=arguments.prompt,
+            timeout_s=self._turn_limit(arguments.timeout_seconds),
+            model=arguments.model,
+            agent=arguments.agent,
+            variant=arguments.variant,
+            developer_instructions=arguments.developer_instructions,
+        )
+        engine = await self._service.engine()
+        keeper = await engine.reply(request)
+        wait_s = self._wait(arguments.wait_seconds)
+        max_chars = self._service.settings.max_output_chars
+        return await watch_turn(engine, keeper, reporter, wait_s, max_chars)
+
+    async def status(self, arguments: StatusArguments, _reporter: Reporter) -> Result:
+        """`opencode-status`: look at one session, or list them."""
+        from opencode_mcp.callers.answers import present_page  # noqa: PLC0415
+        from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
+
+        if arguments.references:
+            _refuse_paging(arguments)
+            reference = one_reference(arguments)
+            engine = await self._service.engine()
+            view = await engine.view(reference, LOCAL)
+            max_chars = self._service.settings.max_output_chars
+            return present_view(view, max_chars=max_chars, now=engine.clock.now())
+        engine = await self._service.engine()
+        offset, limit = arguments.offset or 0, arguments.limit or _DEFAULT_PAGE
+        lines, total = await engine.page(LOCAL, offset=offset, limit=limit)
+        return present_page(lines, offset=offset, total=total)
+
+    async def end(self, arguments: EndArguments, _reporter: Reporter) -> Result:
+        """`opencode-end`: end a session, or say why that is not confirmed."""
+        from opencode_mcp.callers import answers  # noqa: PLC0415
+        from opencode_mcp.engine.ending import Unconfirmed  # noqa: PLC0415
+
+        reference = one_reference(arguments)
+        engine = await self._service.engine()
+        started = engine.clock.monotonic()
+
+        def elapsed_ms() -> int:
+            return round((engine.clock.monotonic() - started) * 1000)
+
+        action = EndAction(arguments.action) if arguments.action else None
+        try:
+            end = await engine.end(reference, LOCAL, action)
+        except SessionNotFoundError as error:
+            return answers.present_not_found(reference, str(error), elapsed_ms=elapsed_ms())
+        if isinstance(end, Unconfirmed):
+            return answers.present_unconfirmed(end, elapsed_ms=elapsed_ms())
+        return answers.present_end(end, elapsed_ms=elapsed_ms())
+
+    async def _directory(self, cwd: str | None) -> str:
+        from pathlib import Path  # noqa: PLC0415
+
+        from opencode_mcp.roots import allowed_directory  # noqa: PLC0415
+
+        settings = self._service.settings
+        default = settings.default_cwd
+        roots = settings.allowed_roots
+        if default is None and (cwd is None or not roots):
+            own = await self._service.default_directory()
+            default = Path(own) if own else None
+        if not roots and default is not None:
+            roots = (default,)
+        return allowed_directory(cwd, default=default, roots=roots, remote=settings.remote_paths)
+
+    def _turn_limit(self, asked: int | None) -> float:
+        settings = self._service.settings
+        if asked is None:
+            return float(settings.turn_timeout_seconds)
+        if asked > settings.max_turn_timeout_seconds:
+            msg = (
+                f"timeout-seconds is {asked}; this server allows 1 to"
+                f" {settings.max_turn_timeout_seconds}"
+            )
+            raise InvalidArgumentError(msg)
+        return float(asked)
+
+    def _wait(self, asked: int | None) -> float:
+        return float(self._service.settings.default_wait_seconds if asked is None else asked)
+
+
+def one_reference(arguments: SessionReference) -> str:
+    """Return the one id that was given. Raises InvalidArgumentError for none or several."""
+    given = arguments.references
+    if len(given) == 1:
+        return next(iter(given.values()))
+    what = f"{' and '.join(given)} were given" if given else "none was given"
+    msg = f"give exactly one of sessionId, threadId, conversationId ({what})"
+    raise InvalidArgumentError(msg)
+
+
+def _refuse_paging(arguments: StatusArguments) -> None:
+    for name, value in (("offset", arguments.offset), ("limit", arguments.limit)):
+        if value is not None:
+            msg = f"{name} is {value}, but it only goes with a list: leave it out, or leave the id"
+            raise InvalidArgumentError(msg)
+
+
+def properties(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return what the settings change in the input schemas: real limits and defaults."""
+    return {
+        "timeout-seconds": {
+            "maximum": settings.max_turn_timeout_seconds,
+            "default": settings.turn_timeout_seconds,
+        },
+        "wait-seconds": {"default": settings.default_wait_seconds},
+        "action": {"default": settings.end_action.value},
+        "offset": {"default": 0},
+        "limit": {"default": _DEFAULT_PAGE},
+    }

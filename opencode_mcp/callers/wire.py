@@ -1,0 +1,211 @@
+"""The shapes that leave: contract §3, field for field, as far as the features are built.
+
+One output schema serves every tool: `kind` says which fields to expect. It carries no titles and
+descriptions, because it is sent with every tool.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal, Required
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+Status = Literal[
+    "running",
+    "waiting_for_approval",
+    "stopping",
+    "completed",
+    "failed",
+    "cancelled",
+    "timeout",
+    "idle",
+    "ending",
+    "quarantined",
+    "unknown",
+    "ok",
+    "ended",
+    "not_found",
+    "error",
+]
+
+
+class Fault(TypedDict, total=False):
+    """`error`: what went wrong, and whether the fault may pass."""
+
+    name: Required[str]
+    message: Required[str]
+    statusCode: int
+    retryable: bool
+    retryAfterSeconds: float
+    condition: str
+
+
+class Output(TypedDict, total=False):
+    """`output`: what there is to read of a turn."""
+
+    state: Literal["pending", "available", "unavailable"]
+    answerChars: int
+    toolCallCount: int
+    partial: bool
+
+
+class Warned(TypedDict):
+    """One of `warnings`."""
+
+    code: str
+    message: str
+
+
+class Called(TypedDict, total=False):
+    """One of `toolCalls`."""
+
+    tool: Required[str]
+    status: Required[str]
+    title: str
+    reason: str
+
+
+class Option(TypedDict, total=False):
+    """One answer that a question offers."""
+
+    label: Required[str]
+    description: str
+
+
+class Question(TypedDict, total=False):
+    """One question of a pending request."""
+
+    question: Required[str]
+    header: str
+    options: list[Option]
+    multiple: bool
+
+
+class Approval(TypedDict, total=False):
+    """One of `pendingApprovals`. `sessionId`: the session that asks, maybe a sub-session."""
+
+    id: Required[str]
+    kind: Required[Literal["permission", "question"]]
+    sessionId: Required[str]
+    permission: str
+    patterns: list[str]
+    questions: list[Question]
+
+
+class TokenCount(TypedDict):
+    """`tokens` of all steps of a turn."""
+
+    input: int
+    output: int
+    reasoning: int
+    cacheRead: int
+    cacheWrite: int
+
+
+class Retry(TypedDict, total=False):
+    """`upstreamRetry`: OpenCode waits before it asks the provider again."""
+
+    attempt: int
+    message: str
+    nextAt: str
+    observedAt: str
+
+
+class EndingState(TypedDict, total=False):
+    """`ending`: an end that was accepted and is not confirmed."""
+
+    action: Required[Literal["delete", "archive"]]
+    since: Required[str]
+    attempt: int
+    lastError: str
+
+
+class Listed(TypedDict, total=False):
+    """One of `sessions`."""
+
+    sessionId: Required[str]
+    threadId: Required[str]
+    title: str
+    directory: Required[str]
+    status: Required[Status]
+    turns: int
+    createdAt: str
+    updatedAt: str
+    pendingApprovalCount: int
+    ending: EndingState
+
+
+class Result(TypedDict, total=False):
+    """What every tool answers."""
+
+    kind: Required[Literal["turn", "sessions", "end", "error"]]
+    status: Required[Status]
+    content: Required[str]
+    sessionId: str
+    threadId: str
+    turnId: str
+    turn: int
+    executionState: Literal["active", "stopped", "unknown"]
+    cleanup: Literal["complete", "unconfirmed"]
+    directory: str
+    agent: str
+    model: str
+    output: Output
+    finish: str
+    warnings: list[Warned]
+    error: Fault
+    filesChanged: list[str]
+    filesChangedCount: int
+    toolCalls: list[Called]
+    toolCallCount: int
+    pendingApprovals: list[Approval]
+    pendingApprovalCount: int
+    tokens: TokenCount
+    cost: float
+    elapsedMs: int
+    truncated: bool
+    omittedFields: list[str]
+    hint: str
+    resendSafety: Literal["not_submitted", "no_observed_effects", "inspect_effects", "unknown"]
+    upstreamRetry: Retry
+    accepted: bool
+    done: bool
+    ending: EndingState
+    sessions: list[Listed]
+    total: int
+    offset: int
+    nextOffset: int
+    hasMore: bool
+    action: Literal["delete", "archive", "none"]
+    abortedRunningTurn: bool
+    rejectedPermissions: int
+    rejectedQuestions: int
+    endedSubsessions: int
+
+
+@cache
+def output_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `Result`, without titles and descriptions."""
+    schema = TypeAdapter(Result).json_schema()
+    bare = _without_notes(schema)
+    bare["type"] = "object"
+    return bare
+
+
+def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:
+    """Drop `title` and `description` keywords, but not properties of those names."""
+    bare: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in {"title", "description"} and isinstance(value, str):
+            continue
+        if key in {"properties", "$defs"}:
+            bare[key] = {name: _without_notes(sub) for name, sub in value.items()}
+        elif isinstance(value, dict):
+            bare[key] = _without_notes(value)
+        elif isinstance(value, list):
+            bare[key] = [_without_notes(v) if isinstance(v, dict) else v for v in value]
+        else:
+            bare[key] = value
+    return bare

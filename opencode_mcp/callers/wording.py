@@ -1,0 +1,71 @@
+"""The sentences that a model reads: how a turn stands, and which call comes next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.opencode.models import PermissionRequest
+
+if TYPE_CHECKING:
+    from opencode_mcp.engine.outcome import Verdict
+    from opencode_mcp.records import Session, Turn
+
+_NEXT = {
+    "running": "The turn goes on. Call opencode-status with this id to look again; do not send the"
+    " prompt again. opencode-end stops it for good.",
+    "waiting_for_approval": "The turn waits for a permission or an answer that nobody can give"
+    " through this server yet: opencode-end with this id clears it and ends the session, or"
+    " answer in OpenCode itself.",
+    "stopping": "The turn was asked to stop and has not been seen to stop yet. Call"
+    " opencode-status with this id.",
+    "completed": "Continue with opencode-reply and this id; when you are done, end the session"
+    " with opencode-end.",
+    "failed": "Look at the error, then continue with opencode-reply and this id, or end the"
+    " session with opencode-end.",
+    "cancelled": "The turn was cut short; its effects so far stay. Continue with opencode-reply"
+    " and this id, or end the session with opencode-end.",
+    "timeout": "The turn was stopped at its time limit; its effects so far stay. Continue with"
+    " opencode-reply and a higher timeout-seconds, or end the session with opencode-end.",
+    "idle": "No turn runs. Continue with opencode-reply and this id, or end the session with"
+    " opencode-end.",
+    "quarantined": "A prompt was sent and its answer lost, so it may or may not run. Do not send"
+    " it again: call opencode-status to look again, or opencode-end to end the session.",
+    "unknown": "Nothing is known until OpenCode can be asked again: call opencode-status later."
+    " opencode-end is accepted at any time.",
+    "ending": "Call opencode-end with this id to try again; it is safe to repeat. The session"
+    " takes no new prompt.",
+}
+
+
+def next_call(status: str) -> str:
+    """Return what to call next, for a session in this status."""
+    return _NEXT[status]
+
+
+def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, action: str) -> str:
+    """Return the text of a turn: the answer first, then what it is, then the next call."""
+    lines = [answer] if answer.strip() else []
+    if verdict.failure:
+        code = f" (HTTP {verdict.failure.status_code})" if verdict.failure.status_code else ""
+        lines.append(f"{verdict.failure.name}{code}: {verdict.failure.message[:2000]}")
+    elif verdict.status is TurnStatus.COMPLETED and not answer.strip():
+        lines.append(f"(no text; {len(verdict.tool_calls)} tool calls)")
+    lines.extend(f"Warning {code}: {message}" for code, message in verdict.warnings)
+    lines.extend(_waits(verdict))
+    if verdict.retry and verdict.retry.message:
+        lines.append(f"OpenCode retries the provider: {verdict.retry.message[:300]}")
+    foot = f"[session {session.id} · turn {turn.number} · {verdict.status.value}] {action}"
+    return "\n\n".join([*lines, foot])
+
+
+def _waits(verdict: Verdict) -> list[str]:
+    lines = []
+    for ask in verdict.pending[:10]:
+        if isinstance(ask, PermissionRequest):
+            patterns = ", ".join(pattern[:100] for pattern in ask.patterns[:3])
+            lines.append(f"Waiting for permission {ask.id}: {ask.permission[:100]} {patterns}")
+        else:
+            first = ask.questions[0].question[:300] if ask.questions else ""
+            lines.append(f"Waiting for an answer {ask.id}: {first}")
+    return lines

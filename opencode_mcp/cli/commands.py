@@ -1,0 +1,68 @@
+"""The command line: `opencode-mcp [--config FILE] [serve | demo]`.
+
+Exit codes: 0 done; 1 the tracking database or the demo failed; 2 wrong settings or usage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from opencode_mcp import __version__
+from opencode_mcp.errors import ConfigError, StoreError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A TOML file with settings; the environment (OPENCODE_MCP_…) wins over it.",
+)
+@click.version_option(__version__, prog_name="opencode-mcp", message="%(prog)s %(version)s")
+@click.pass_context
+def main(context: click.Context, config: Path | None) -> None:
+    """Bridge MCP clients to OpenCode. Without a command: serve over stdio."""
+    context.obj = config
+    if context.invoked_subcommand is None:
+        context.invoke(serve)
+
+
+@main.command()
+@click.pass_obj
+def serve(config: Path | None) -> None:
+    """Serve one MCP client over stdin and stdout."""
+    from opencode_mcp.logs import configure_logging  # noqa: PLC0415 - only when serving
+    from opencode_mcp.settings import load_settings  # noqa: PLC0415
+
+    try:
+        settings = load_settings(os.environ, config_file=config)
+    except ConfigError as error:
+        _leave(str(error), EXIT_USAGE)
+    configure_logging(settings.log_level, settings.log_format)
+    from opencode_mcp.app.stdio import serve_stdio  # noqa: PLC0415 - after logging is set up
+
+    try:
+        asyncio.run(serve_stdio(settings, os.environ))
+    except StoreError as error:
+        _leave(str(error), EXIT_FAILED)
+
+
+@main.command()
+@click.option("--model", help="provider/model of your own OpenCode; default: a scripted model.")
+def demo(model: str | None) -> None:
+    """Run the main job for real: start, reply, list, end; and show each answer."""
+    from opencode_mcp.cli.demo import run_demo  # noqa: PLC0415 - not needed to serve
+
+    sys.exit(asyncio.run(run_demo(model=model)))
+
+
+def _leave(message: str, code: int) -> None:
+    click.echo(f"opencode-mcp: {message}", err=True)
+    sys.exit(code)

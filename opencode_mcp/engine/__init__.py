@@ -1,0 +1,1 @@
+"""What happens: sessions, turns, ends. Knows no MCP types, no SQL, no HTTP."""

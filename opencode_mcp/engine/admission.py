@@ -1,0 +1,42 @@
+"""Check names before anything is sent: OpenCode takes a wrong one with 204 and fails in silence.
+
+A wrong model leaves a user message without an answer, a wrong agent not even that (facts 2.4).
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from opencode_mcp.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opencode_mcp.opencode.client import OpencodeClient
+
+
+async def check_choice(
+    client: OpencodeClient, directory: str, *, model: str | None, agent: str | None
+) -> None:
+    """Raise InvalidArgumentError unless OpenCode offers this model and this agent there."""
+    if model is not None:
+        providers = (await client.providers(directory)).providers
+        offered = [f"{p.id}/{name}" for p in providers for name in p.models]
+        _check("model", model, offered, "Models come from OpenCode's own configuration.")
+    if agent is not None:
+        offered = [a.name for a in await client.agents(directory) if not a.hidden]
+        _check("agent", agent, offered, "")
+
+
+def _check(argument: str, value: str, offered: Iterable[str], more: str) -> None:
+    names = sorted(offered)
+    if value in names:
+        return
+    near = difflib.get_close_matches(value, names, n=3, cutoff=0.4) or names[:5]
+    listed = ", ".join(name[:100] for name in near)
+    msg = (
+        f"{argument} {value[:100]!r} is not offered by OpenCode for this folder; nothing was sent."
+        f" {len(names)} are, for example: {listed or 'none'}. {more}"
+    )
+    raise InvalidArgumentError(msg.strip())

@@ -1,0 +1,39 @@
+"""A bounded span of time, shared by all the requests of one procedure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opencode_mcp.clock import Clock
+
+
+class BudgetSpentError(Exception):
+    """The time of a procedure is up. Caught by the procedure that owns the budget."""
+
+
+class Budget:
+    """`seconds` from now, measured monotonically."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._started = clock.monotonic()
+        self._seconds = seconds
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the budget began."""
+        return self._clock.monotonic() - self._started
+
+    def left_s(self) -> float:
+        """Return the seconds that remain. Raises BudgetSpentError when there are none."""
+        left = self._seconds - self.elapsed_s
+        if left <= 0:
+            raise BudgetSpentError
+        return left
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for `seconds`, or raise BudgetSpentError if they do not fit."""
+        if seconds >= self.left_s():
+            raise BudgetSpentError
+        await self._clock.sleep(seconds)

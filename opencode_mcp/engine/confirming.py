@@ -1,0 +1,125 @@
+"""Steps 7 and 8 of an end: delete or archive the tree, and believe only what is read afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from opencode_mcp.engine.instances import data_is_the_sessions
+from opencode_mcp.engine.reading import Tree, read_busy
+from opencode_mcp.errors import InstanceUnreachableError, OpencodeFailedError, OpencodeNotFoundError
+from opencode_mcp.records import EndAction
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from opencode_mcp.engine.budget import Budget
+    from opencode_mcp.engine.instances import Connection
+    from opencode_mcp.opencode.client import OpencodeClient
+    from opencode_mcp.records import Session
+    from opencode_mcp.store.store import Store
+
+_RECHECK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """How it went. `was_gone`: somebody else had deleted the session before."""
+
+    was_gone: bool
+
+
+async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it works on
+    store: Store,
+    connection: Connection,
+    session: Session,
+    tree: Tree,
+    budget: Budget,
+    *,
+    before_delete: Callable[[], Awaitable[None]],
+) -> Removed:
+    """Delete or archive the session's tree and confirm it by reading.
+
+    `before_delete` is awaited before a delete is sent: from then on a 404 is ours. Raises
+    InstanceUnreachableError when a 404 proves nothing, because the data may be another's.
+    """
+    assert session.ending is not None  # noqa: S101 - the store gives ENDING rows one
+    client = connection.client
+    if session.ending.action is EndAction.ARCHIVE:
+        known = await _archive(client, session, tree, budget)
+    else:
+        known = await _delete(store, connection, session, budget, before_delete)
+    if not known and not session.ending.delete_sent:
+        await _refuse_foreign_data(store, connection, session)
+    await _confirm_quiet(client, tree, budget)
+    return Removed(was_gone=not known and not session.ending.delete_sent)
+
+
+async def _delete(
+    store: Store,
+    connection: Connection,
+    session: Session,
+    budget: Budget,
+    before_delete: Callable[[], Awaitable[None]],
+) -> bool:
+    """Delete the session with all its descendants (facts 7.6); whether it was known."""
+    client = connection.client
+    known = await _exists(client, session.id, budget)
+    if known:
+        await before_delete()
+        await client.delete_session(session.id, timeout_s=budget.left_s())
+        if await _exists(client, session.id, budget):
+            msg = f"OpenCode still has session {session.id} after it answered the delete"
+            raise OpencodeFailedError(msg, method="GET", path=f"/session/{session.id}")
+    return known
+
+
+async def _exists(client: OpencodeClient, session_id: str, budget: Budget) -> bool:
+    try:
+        await client.session(session_id, timeout_s=budget.left_s())
+    except OpencodeNotFoundError:
+        return False
+    return True
+
+
+async def _archive(client: OpencodeClient, session: Session, tree: Tree, budget: Budget) -> bool:
+    """Archive each session of the tree, children first; whether the root was known."""
+    known = True
+    for session_id in reversed(tree.ids):
+        if not await _archive_one(client, session_id, budget) and session_id == session.id:
+            known = False
+    return known
+
+
+async def _archive_one(client: OpencodeClient, session_id: str, budget: Budget) -> bool:
+    """Archive one session and read it back. False: OpenCode does not know it."""
+    try:
+        if (await client.session(session_id, timeout_s=budget.left_s())).is_archived:
+            return True
+        await client.archive_session(session_id, datetime.now(UTC), timeout_s=budget.left_s())
+        read_back = await client.session(session_id, timeout_s=budget.left_s())
+    except OpencodeNotFoundError:
+        return False
+    if not read_back.is_archived:
+        msg = f"OpenCode does not show session {session_id} as archived after it answered so"
+        raise OpencodeFailedError(msg, method="PATCH", path=f"/session/{session_id}")
+    return True
+
+
+async def _refuse_foreign_data(store: Store, connection: Connection, session: Session) -> None:
+    if await data_is_the_sessions(store, connection, session):
+        return
+    msg = (
+        f"this OpenCode knows none of our sessions: other data? It answers 404 for {session.id},"
+        " which proves nothing here, so the end stays open"
+    )
+    raise InstanceUnreachableError(msg, session_id=session.id)
+
+
+async def _confirm_quiet(client: OpencodeClient, tree: Tree, budget: Budget) -> None:
+    """Make sure that nothing of the tree runs: a deleted session still can (facts 6.2, 6.3)."""
+    while busy := await read_busy(client, tree, timeout_s=budget.left_s()):
+        await asyncio.gather(*(client.abort(i, timeout_s=budget.left_s()) for i in busy))
+        await budget.pause(_RECHECK_S)

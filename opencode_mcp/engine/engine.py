@@ -1,0 +1,165 @@
+"""What the service can do, as one object: start, reply, observe, list, end.
+
+Every method takes the caller's principal and treats what is not theirs as unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from opencode_mcp.engine.ending import Ended, Ender, Unconfirmed
+from opencode_mcp.engine.keepers import Keepers
+from opencode_mcp.engine.overview import Line, Overview, View
+from opencode_mcp.engine.turns import Turns
+from opencode_mcp.errors import SessionNotFoundError, ShuttingDownError
+from opencode_mcp.records import StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.instances import Instances
+    from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.engine.requests import ReplyRequest, StartRequest
+    from opencode_mcp.records import EndAction, Session
+    from opencode_mcp.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """The operator's bounds that the engine keeps. Times in seconds."""
+
+    max_sessions: int
+    cleanup_timeout_s: float
+    default_end_action: EndAction
+    #: whether a call that owns a turn stops it when its client cancels the call
+    abort_on_call_cancel: bool
+
+
+class Engine:
+    """Starts, watches and ends sessions. One for each process."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        instances: Instances,
+        clock: Clock,
+        limits: EngineLimits,
+        holder: str,
+        is_dead_holder: Callable[[str], bool],
+    ) -> None:
+        self.clock = clock
+        self.limits = limits
+        self._store = store
+        self._instances = instances
+        self._keepers = Keepers()
+        self._closing = False
+        self._stack = AsyncExitStack()
+        self._turns = Turns(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            clock=clock,
+            max_sessions=limits.max_sessions,
+        )
+        self._overview = Overview(
+            store=store, instances=instances, keepers=self._keepers, clock=clock
+        )
+        self._ender = Ender(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            clock=clock,
+            holder=holder,
+            is_dead_holder=is_dead_holder,
+            cleanup_timeout_s=limits.cleanup_timeout_s,
+        )
+
+    async def __aenter__(self) -> Self:
+        """Open what the engine works with; nothing is started yet."""
+        await self._stack.enter_async_context(self._instances)
+        await self._stack.enter_async_context(self._keepers)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Take no new work, stop the turns of this process, let go of the instances."""
+        self._closing = True
+        await self._stack.aclose()
+
+    async def start(self, request: StartRequest, directory: str) -> Keeper:
+        """Start a session in `directory` and its first turn; see `Turns.start`."""
+        self._refuse_if_closing()
+        return await self._owned(self._turns.start(request, directory))
+
+    async def reply(self, request: ReplyRequest) -> Keeper:
+        """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
+        self._refuse_if_closing()
+        session = await self.find(request.session_id, request.owner)
+        return await self._owned(self._turns.reply(request, session))
+
+    async def view(self, reference: str, owner: str) -> View:
+        """Return where a session stands. Raises SessionNotFoundError."""
+        return await self._overview.view(await self.find(reference, owner))
+
+    async def page(self, owner: str, *, offset: int, limit: int) -> tuple[list[Line], int]:
+        """Return a page of the owner's sessions, the newest used first, and how many there are."""
+        sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
+        return await self._overview.lines(sessions), total
+
+    async def end(
+        self, reference: str, owner: str, action: EndAction | None
+    ) -> Ended | Unconfirmed:
+        """End a session; see `Ender.end`. Raises SessionNotFoundError, EndConflictError."""
+        session = await self.find(reference, owner)
+        return await self._ender.end(session, action, self.limits.default_end_action)
+
+    async def find(self, reference: str, owner: str) -> Session:
+        """Return the session with this id or alias, if it is the owner's.
+
+        Raises SessionNotFoundError; to its owner the text tells when and how a session ended.
+        """
+        session = await self._store.resolve(reference)
+        if session is not None and session.owner == owner:
+            return session
+        tombstone = await self._store.tombstone(reference)
+        if tombstone is not None and tombstone.owner == owner:
+            msg = (
+                f"session {reference[:100]} ended at {tombstone.ended_at:%Y-%m-%dT%H:%M:%SZ}"
+                f" ({tombstone.action.value}): start a new one with opencode"
+            )
+        else:
+            msg = (
+                f"no session {reference[:100]!r} is tracked here: opencode-status without an id"
+                " lists yours"
+            )
+        raise SessionNotFoundError(msg)
+
+    def call_cancelled(self, keeper: Keeper) -> None:
+        """Tell that the client cancelled the call that owns this turn."""
+        if self.limits.abort_on_call_cancel:
+            self._keepers.spawn(keeper.ask_to_stop(StopReason.CANCEL))
+
+    async def _owned(self, beginning: Coroutine[object, object, Keeper]) -> Keeper:
+        """Begin a turn so that a cancelled call cannot leave it half begun.
+
+        If the call is cancelled meanwhile, the turn is stopped once it has begun.
+        """
+        task = self._keepers.spawn(beginning)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._begun_too_late)
+            raise
+
+    def _begun_too_late(self, task: asyncio.Task[Keeper]) -> None:
+        if not task.cancelled() and task.exception() is None:
+            self.call_cancelled(task.result())
+
+    def _refuse_if_closing(self) -> None:
+        if self._closing:
+            msg = "this server is shutting down: call again after its restart"
+            raise ShuttingDownError(msg)

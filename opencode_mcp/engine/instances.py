@@ -1,0 +1,266 @@
+"""Which OpenCode runs a session, and how to reach it (contract §1, Instance).
+
+Execution lives in one process: another OpenCode on the same data says "idle", answers `true` to an
+abort and 404 after a delete while the turn runs on. So nothing here ever falls back to "some
+OpenCode": a session is reached through its own instance, or through the next one on the same data
+after the first one's *proven* death, or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from opencode_mcp.clock import Clock
+from opencode_mcp.engine.recovery import settle_old_starts
+from opencode_mcp.errors import (
+    InstanceUnreachableError,
+    OpencodeError,
+    OpencodeUnauthorizedError,
+    OpencodeUnavailableError,
+)
+from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode.events import EventHub
+from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
+from opencode_mcp.records import Instance, InstanceKind
+
+if TYPE_CHECKING:
+    from opencode_mcp.opencode.managed import StartSettings
+    from opencode_mcp.records import Session
+    from opencode_mcp.store.store import Store
+
+REBIND = "If its address changed for good, an operator can move its sessions to another instance."
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An OpenCode within reach: who it is, its client, its events."""
+
+    instance: Instance
+    client: OpencodeClient
+    events: EventHub
+
+
+@dataclass(frozen=True, slots=True)
+class AttachSettings:
+    """The OpenCode an operator pointed us at. `password` None: it asks for none."""
+
+    url: str
+    username: str
+    password: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A session with the connection to its instance.
+
+    `moved` is true when its former instance is proven dead: then nothing of it runs (facts 9.1).
+    """
+
+    session: Session
+    connection: Connection
+    moved: bool
+
+
+class Instances:
+    """Every OpenCode this process talks to. Opened once, closed last."""
+
+    def __init__(
+        self,
+        own: StartSettings | AttachSettings,
+        *,
+        store: Store,
+        managed: ManagedInstances,
+        request_timeout_s: float,
+        clock: Clock,
+    ) -> None:
+        self._own = own
+        self._store = store
+        self._managed = managed
+        self._request_timeout_s = request_timeout_s
+        self._clock = clock
+        self._open: dict[str, Connection] = {}
+        self._own_id: str | None = None
+        self._lock = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Open nothing yet: a managed OpenCode starts at the first call that needs it."""
+        self._stack.push_async_callback(self._managed.close)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close every connection, then let go of the managed instances."""
+        await self._stack.aclose()
+
+    async def own(self) -> Connection:
+        """Return the instance that new sessions run in, starting a managed one if need be.
+
+        Raises OpencodeStartError when a managed OpenCode does not come up.
+        """
+        async with self._lock:
+            if self._own_id is not None:
+                connection = self._open[self._own_id]
+                if connection.instance.kind is InstanceKind.ATTACH or not self._managed.is_dead(
+                    connection.instance.id
+                ):
+                    return connection
+                await self._bury(connection.instance)
+            connection = await self._connect_own()
+            self._own_id = connection.instance.id
+            await settle_old_starts(self._store, connection, self._clock)
+            return connection
+
+    async def of(self, session: Session) -> Reached:
+        """Return the session with its instance, or with the one that carries its data on.
+
+        Raises InstanceUnreachableError: it lives, or may live, where we cannot reach it.
+        """
+        found = await self.glance(session)
+        if isinstance(found, Connection):
+            return Reached(session, found, moved=False)
+        own = await self.own() if self._can_carry_on(found) else None
+        if own is None or own.instance.data_id != found.data_id:
+            msg = (
+                f"the OpenCode that ran session {session.id} is gone, and this server does not"
+                f" serve its data. A managed server with the same HOME goes on with it. {REBIND}"
+            )
+            raise InstanceUnreachableError(msg, session_id=session.id)
+        return Reached(await self._store.rehome(session, own.instance.id), own, moved=True)
+
+    async def glance(self, session: Session) -> Connection | Instance:
+        """Return the connection to the session's instance, or the instance if it is proven dead.
+
+        Starts nothing. Raises InstanceUnreachableError.
+        """
+        instance = await self._store.instance(session.instance_id)
+        if instance is None:
+            msg = f"the instance {session.instance_id} of session {session.id} is not on record"
+            raise InstanceUnreachableError(msg, session_id=session.id)
+        if instance.dead:
+            return instance
+        if instance.kind is InstanceKind.ATTACH:
+            return await self._attached(instance, session.id)
+        if self._managed.is_dead(instance.id):
+            await self._bury(instance)
+            return instance
+        return self._open.get(instance.id) or await self._join(instance, session.id)
+
+    def _can_carry_on(self, dead: Instance) -> bool:
+        return not isinstance(self._own, AttachSettings) and dead.data_id is not None
+
+    async def _attached(self, instance: Instance, session_id: str) -> Connection:
+        """Return the connection to an attached instance: only if it is the one we were given.
+
+        Our password goes to no other address: a row in a database is no leave to send it.
+        """
+        if isinstance(self._own, AttachSettings) and instance.url == self._own.url:
+            return await self.own()
+        msg = (
+            f"session {session_id} runs in the OpenCode at {instance.url}, and this server is not"
+            f" attached to it: only a server with OPENCODE_MCP_SERVER_URL={instance.url} can act"
+            f" on it. {REBIND}"
+        )
+        raise InstanceUnreachableError(msg, session_id=session_id)
+
+    async def _join(self, instance: Instance, session_id: str) -> Connection:
+        """Connect to a managed instance that another process of ours started."""
+        live = await self._managed.look(instance.id)
+        if not isinstance(live, LiveInstance):
+            why = "cannot be seen from here" if live is InstanceState.UNKNOWN else "just ended"
+            raise self._beyond_reach(instance, session_id, why)
+        client = OpencodeClient(
+            live.url,
+            username=live.username,
+            password=live.password,
+            request_timeout_s=self._request_timeout_s,
+            clock=self._clock,
+        )
+        try:
+            async with client:
+                await client.health()
+        except (OpencodeUnavailableError, OpencodeUnauthorizedError) as error:
+            # another container's loopback: its address means something else here
+            raise self._beyond_reach(instance, session_id, "does not answer here") from error
+        return await self._connect(instance, live.url, live.username, live.password)
+
+    @staticmethod
+    def _beyond_reach(instance: Instance, session_id: str, why: str) -> InstanceUnreachableError:
+        msg = (
+            f"session {session_id} runs in the managed OpenCode {instance.id}, which {why}: it may"
+            f" belong to another container. Ask the server that started it. {REBIND}"
+        )
+        return InstanceUnreachableError(msg, session_id=session_id)
+
+    async def _connect_own(self) -> Connection:
+        own = self._own
+        if isinstance(own, AttachSettings):
+            instance = await self._store.attach_instance(own.url)
+            return await self._connect(instance, own.url, own.username, own.password)
+        live = await self._managed.join_or_start(own)
+        instance = Instance(
+            id=live.id,
+            kind=InstanceKind.MANAGED,
+            url=None,
+            settings_key=live.settings_key,
+            data_id=live.data_id,
+        )
+        await self._store.put_instance(instance)
+        return self._open.get(live.id) or await self._connect(
+            instance, live.url, live.username, live.password
+        )
+
+    async def _connect(
+        self, instance: Instance, url: str, username: str, password: str | None
+    ) -> Connection:
+        client = await self._stack.enter_async_context(
+            OpencodeClient(
+                url,
+                username=username,
+                password=password,
+                request_timeout_s=self._request_timeout_s,
+                clock=self._clock,
+            )
+        )
+        events = await self._stack.enter_async_context(EventHub(client, clock=self._clock))
+        connection = Connection(instance, client, events)
+        self._open[instance.id] = connection
+        return connection
+
+    async def _bury(self, instance: Instance) -> None:
+        """Write down a proven death, then remove the files that proved it."""
+        dead = Instance(
+            id=instance.id,
+            kind=instance.kind,
+            url=instance.url,
+            settings_key=instance.settings_key,
+            data_id=instance.data_id,
+            dead=True,
+        )
+        await self._store.put_instance(dead)
+        self._managed.forget(instance.id)
+        self._open.pop(instance.id, None)
+        if self._own_id == instance.id:
+            self._own_id = None
+
+
+async def data_is_the_sessions(store: Store, connection: Connection, session: Session) -> bool:
+    """Whether this OpenCode provably has the data that the session was in (contract §2.3, step 7).
+
+    Only then does its 404 mean "deleted". Managed: the UUID in OpenCode's data folder, which is
+    what led us to this instance. Attach: another session of the same address is known there.
+    """
+    if connection.instance.kind is InstanceKind.MANAGED:
+        return True
+    others = await store.sessions_of_instance(connection.instance.id, limit=6)
+    for other in others:
+        if other.id == session.id:
+            continue
+        try:
+            await connection.client.session(other.id)
+        except OpencodeError:
+            continue
+        return True
+    return False

@@ -1,0 +1,143 @@
+"""Where sessions stand: one of them in full, or a page of them at a glance."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from opencode_mcp.engine.instances import Connection
+from opencode_mcp.engine.keeper import Keeper
+from opencode_mcp.errors import InstanceUnreachableError, OpencodeError
+from opencode_mcp.lifecycle import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.instances import Instances
+    from opencode_mcp.engine.keepers import Keepers
+    from opencode_mcp.engine.outcome import Verdict
+    from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
+    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.store.store import Store
+
+
+LineStatus: TypeAlias = Literal[
+    "running", "waiting_for_approval", "idle", "ending", "quarantined", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One session as it is known now. `verdict` None: no turn, or OpenCode cannot be asked."""
+
+    session: Session
+    turn: Turn | None
+    verdict: Verdict | None
+    #: why OpenCode cannot be asked; None: it was asked
+    unknown_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One session in a list. `status` is the contract's word for it."""
+
+    session: Session
+    status: LineStatus
+    pending_count: int
+
+
+class Overview:
+    """Reads where sessions stand. Changes nothing, but for the evidence that frees a session."""
+
+    def __init__(
+        self, *, store: Store, instances: Instances, keepers: Keepers, clock: Clock
+    ) -> None:
+        self._store = store
+        self._instances = instances
+        self._keepers = keepers
+        self._clock = clock
+
+    async def view(self, session: Session) -> View:
+        """Return where the session's newest turn stands, read now.
+
+        A turn that runs is observed from here on, so that its time limit is kept.
+        """
+        turn = await self._store.turn(session.id, session.turn_count)
+        if turn is None:
+            return View(session, None, None)
+        keeper = self._keepers.get(session.id)
+        if keeper is not None and keeper.turn.number == turn.number and keeper.verdict.is_over:
+            return View(session, keeper.turn, keeper.verdict)
+        try:
+            reached = await self._instances.of(session)
+            keeper = Keeper(
+                reached.connection, reached.session, turn, store=self._store, clock=self._clock
+            )
+            verdict = await keeper.look_until_clear(gone_settles=reached.moved)
+        except (InstanceUnreachableError, OpencodeError) as error:
+            return View(session, turn, None, unknown_because=str(error))
+        session = await self._free_if_settled(reached.session, turn, keeper)
+        if not verdict.is_over and session.phase is Phase.ACTIVE:
+            self._keepers.adopt(keeper)
+        return View(session, turn, verdict)
+
+    async def _free_if_settled(self, session: Session, turn: Turn, keeper: Keeper) -> Session:
+        """Release a quarantined session once the doubtful prompt's message was read."""
+        if session.phase is not Phase.QUARANTINED:
+            return session
+        try:
+            await keeper.connection.client.message(session.id, turn.message_id)
+        except OpencodeError:
+            return session
+        return await self._store.move(session, Phase.ACTIVE)
+
+    async def lines(self, sessions: Sequence[Session]) -> list[Line]:
+        """Return a line for each session; OpenCode is asked once per instance and folder."""
+        groups: dict[tuple[str, str], list[Session]] = {}
+        for session in sessions:
+            groups.setdefault((session.instance_id, session.directory), []).append(session)
+        lines = await asyncio.gather(*(self._group(group) for group in groups.values()))
+        by_id = {line.session.id: line for group in lines for line in group}
+        return [by_id[session.id] for session in sessions]
+
+    async def _group(self, group: list[Session]) -> list[Line]:
+        busy: set[str] = set()
+        asks: list[PermissionRequest | QuestionRequest] = []
+        fallback: LineStatus = "idle"
+        try:
+            found = await self._instances.glance(group[0])
+            if isinstance(found, Connection):
+                busy, asks = await _read_folder(found, group[0].directory)
+        except (InstanceUnreachableError, OpencodeError):
+            fallback = "unknown"
+        return [_line(session, busy, asks, fallback) for session in group]
+
+
+async def _read_folder(
+    connection: Connection, directory: str
+) -> tuple[set[str], list[PermissionRequest | QuestionRequest]]:
+    statuses, permissions, questions = await asyncio.gather(
+        connection.client.statuses(directory),
+        connection.client.permissions(directory),
+        connection.client.questions(directory),
+    )
+    return set(statuses), [*permissions, *questions]
+
+
+def _line(
+    session: Session,
+    busy: set[str],
+    asks: Sequence[PermissionRequest | QuestionRequest],
+    fallback: LineStatus,
+) -> Line:
+    pending = sum(1 for ask in asks if ask.session_id == session.id)
+    status = fallback
+    if session.phase is Phase.ENDING:
+        status = "ending"
+    elif session.phase is Phase.QUARANTINED:
+        status = "quarantined"
+    elif session.id in busy:
+        status = "waiting_for_approval" if pending else "running"
+    return Line(session, status, pending)

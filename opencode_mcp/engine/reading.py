@@ -1,0 +1,120 @@
+"""Reads that decide: a session's tree, what waits in it, a turn's messages."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opencode_mcp.errors import OpencodeNotFoundError
+
+if TYPE_CHECKING:
+    from opencode_mcp.opencode.client import OpencodeClient
+    from opencode_mcp.opencode.models import Message, PermissionRequest, QuestionRequest
+    from opencode_mcp.records import Session, Turn
+
+_FIRST_PAGE = 20
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A session with all its descendants: each one's id and directory, the root first."""
+
+    directory_of: dict[str, str]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids, the root first."""
+        return list(self.directory_of)
+
+    @property
+    def directories(self) -> set[str]:
+        """The folders to ask: status and asks are listed per folder (facts 1.4, 5.1)."""
+        return set(self.directory_of.values())
+
+
+async def read_tree(client: OpencodeClient, session: Session, *, timeout_s: float | None) -> Tree:
+    """Return the session's tree; `/children` lists direct children only (facts 7.1)."""
+    directory_of = {session.id: session.directory}
+    level = [session.id]
+    while level:
+        families = await asyncio.gather(
+            *(_children(client, parent, timeout_s) for parent in level)
+        )
+        level = []
+        for child_id, directory in (pair for family in families for pair in family):
+            if child_id not in directory_of:
+                directory_of[child_id] = directory
+                level.append(child_id)
+    return Tree(directory_of)
+
+
+async def _children(
+    client: OpencodeClient, parent: str, timeout_s: float | None
+) -> list[tuple[str, str]]:
+    try:
+        children = await client.children(parent, timeout_s=timeout_s)
+    except OpencodeNotFoundError:
+        return []
+    return [(child.id, child.directory) for child in children]
+
+
+async def read_busy(client: OpencodeClient, tree: Tree, *, timeout_s: float | None) -> list[str]:
+    """Return the ids of the tree that OpenCode's status lists: busy, or retrying."""
+    answers = await asyncio.gather(
+        *(client.statuses(directory, timeout_s=timeout_s) for directory in tree.directories)
+    )
+    listed = {session_id for answer in answers for session_id in answer}
+    return [session_id for session_id in tree.ids if session_id in listed]
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What waits for an answer in a tree."""
+
+    permissions: list[PermissionRequest]
+    questions: list[QuestionRequest]
+
+    def __bool__(self) -> bool:
+        """Whether anything waits."""
+        return bool(self.permissions or self.questions)
+
+    @property
+    def all(self) -> list[PermissionRequest | QuestionRequest]:
+        """Permissions first, then questions."""
+        return [*self.permissions, *self.questions]
+
+
+async def read_asks(client: OpencodeClient, tree: Tree, *, timeout_s: float | None) -> Asks:
+    """Return the permissions and questions that wait in the tree."""
+    directories = list(tree.directories)
+    permissions, questions = await asyncio.gather(
+        asyncio.gather(*(client.permissions(d, timeout_s=timeout_s) for d in directories)),
+        asyncio.gather(*(client.questions(d, timeout_s=timeout_s) for d in directories)),
+    )
+    return Asks(
+        [ask for page in permissions for ask in page if ask.session_id in tree.directory_of],
+        [ask for page in questions for ask in page if ask.session_id in tree.directory_of],
+    )
+
+
+async def read_turn(client: OpencodeClient, turn: Turn) -> list[Message]:
+    """Return the turn's messages, oldest first: from its user message to the next prompt's.
+
+    Empty while the prompt is not visible yet. Pages back from the newest message until the turn's
+    own is found, or the message that was there before it, or the beginning.
+    """
+    found: list[Message] = []
+    before: str | None = None
+    while True:
+        page = await client.messages(
+            turn.session_id, limit=_PAGE if before else _FIRST_PAGE, before=before
+        )
+        found = [*page.messages, *found]
+        ids = [message.info.id for message in found]
+        if turn.message_id in ids:
+            return found[ids.index(turn.message_id) :]
+        if page.before is None or not page.messages or turn.boundary in ids:
+            return []
+        before = page.before

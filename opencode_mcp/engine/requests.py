@@ -1,0 +1,35 @@
+"""What callers ask for, already checked for its form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """Start a session in `directory` and run its first turn. Times in seconds."""
+
+    owner: str
+    prompt: str
+    directory: str | None
+    timeout_s: float
+    model: str | None = None
+    agent: str | None = None
+    variant: str | None = None
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRequest:
+    """Run another turn. Options that are None stay as they are stored."""
+
+    owner: str
+    session_id: str
+    prompt: str
+    timeout_s: float
+    model: str | None = None
+    agent: str | None = None
+    variant: str | None = None
+    developer_instructions: str | None = None

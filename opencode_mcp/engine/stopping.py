@@ -1,0 +1,120 @@
+"""Make a session's tree quiet: steps 4 to 6 of the end procedure, also used to stop a turn.
+
+The order is measured (facts, summary): abort first, since rejecting a subagent's ask first makes
+its parent go on; reject after it, since an abort leaves the asks behind; and believe only status
+and lists, since a 200 from an abort proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opencode_mcp.engine.reading import Asks, Tree, read_asks, read_busy, read_tree
+from opencode_mcp.errors import OpencodeNotFoundError
+from opencode_mcp.records import Submission
+
+if TYPE_CHECKING:
+    from opencode_mcp.engine.budget import Budget
+    from opencode_mcp.opencode.client import OpencodeClient
+    from opencode_mcp.records import Session, Turn
+
+#: so many rounds in a row must find nothing, at least so many seconds apart (facts, step 5)
+CLEAN_ROUNDS = 2
+ROUND_GAP_S = 0.05
+#: how long an accepted prompt may take to become visible: 1.3 s was seen for 3.4 MB (facts 4.6)
+UNSEEN_PROMPT_S = 10.0
+_UNSEEN_POLL_S = 0.02
+
+
+@dataclass(slots=True)
+class Stopped:
+    """What it took to make the tree quiet."""
+
+    tree: Tree
+    was_busy: bool = False
+    rejected_permissions: int = 0
+    rejected_questions: int = 0
+
+
+async def wait_until_seen(client: OpencodeClient, turn: Turn, budget: Budget) -> bool:
+    """Wait, bounded, until an accepted prompt's message exists; an abort before it is lost.
+
+    False: it did not appear. With a wrong agent it never does (facts 2.4), so go on then.
+    """
+    if turn.submission is Submission.REFUSED:
+        return False
+    started = budget.elapsed_s
+    while budget.elapsed_s - started < UNSEEN_PROMPT_S:
+        try:
+            await client.message(turn.session_id, turn.message_id, timeout_s=budget.left_s())
+        except OpencodeNotFoundError:
+            await budget.pause(_UNSEEN_POLL_S)
+        else:
+            return True
+    return False
+
+
+async def make_quiet(client: OpencodeClient, session: Session, budget: Budget) -> Stopped:
+    """Abort and reject until two rounds in a row find nothing of the tree busy or waiting.
+
+    The first round aborts in any case: a prompt may be about to start a turn (facts 4.6).
+    Raises BudgetSpentError, and what the client raises.
+    """
+    stopped = Stopped(Tree({session.id: session.directory}))
+    rounds, clean_rounds = 0, 0
+    while True:
+        busy, asks = await _look(client, session, stopped, budget)
+        stopped.was_busy |= bool(busy)
+        if busy or not rounds:
+            await _abort(client, busy or [session.id], budget)
+        if busy or asks:
+            await _reject(client, stopped, budget)
+        clean_rounds = 0 if busy or asks else clean_rounds + 1
+        if clean_rounds == CLEAN_ROUNDS:
+            return stopped
+        rounds += 1
+        await budget.pause(ROUND_GAP_S)
+
+
+async def _look(
+    client: OpencodeClient, session: Session, stopped: Stopped, budget: Budget
+) -> tuple[list[str], Asks]:
+    """Read tree, status and asks at once; children may appear while we are at it."""
+    left_s = budget.left_s()
+    known = stopped.tree
+    tree, busy, asks = await asyncio.gather(
+        read_tree(client, session, timeout_s=left_s),
+        read_busy(client, known, timeout_s=left_s),
+        read_asks(client, known, timeout_s=left_s),
+    )
+    if set(tree.ids) - set(known.ids):
+        stopped.tree = Tree({**known.directory_of, **tree.directory_of})
+        busy, asks = await asyncio.gather(
+            read_busy(client, stopped.tree, timeout_s=left_s),
+            read_asks(client, stopped.tree, timeout_s=left_s),
+        )
+    return busy, asks
+
+
+async def _abort(client: OpencodeClient, ids: list[str], budget: Budget) -> None:
+    """Abort parents before children, one after the other (facts 7.3, style B7)."""
+    for session_id in ids:
+        await client.abort(session_id, timeout_s=budget.left_s())
+
+
+async def _reject(client: OpencodeClient, stopped: Stopped, budget: Budget) -> None:
+    """Reject what waits, without a message: a message would make the turn go on (facts 5.3)."""
+    asks = await read_asks(client, stopped.tree, timeout_s=budget.left_s())
+    directory_of = stopped.tree.directory_of
+    for permission in asks.permissions:
+        directory = directory_of[permission.session_id]
+        left_s = budget.left_s()
+        if await client.reject_permission(permission.id, directory, timeout_s=left_s):
+            stopped.rejected_permissions += 1
+    for question in asks.questions:
+        directory = directory_of[question.session_id]
+        left_s = budget.left_s()
+        if await client.reject_question(question.id, directory, timeout_s=left_s):
+            stopped.rejected_questions += 1

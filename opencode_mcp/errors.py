@@ -1,0 +1,231 @@
+"""Every error that crosses a floor, in one tree.
+
+    OpencodeMcpError
+    ├── ConfigError                    settings unusable; start-up only, exit code 2
+    ├── CallerError                    a tool cannot do what was asked; the text is for the caller
+    │   ├── InvalidArgumentError
+    │   ├── PathNotAllowedError
+    │   ├── SessionNotFoundError       unknown, ended, or somebody else's: one answer for all
+    │   ├── SessionBusyError           a turn runs, or an end was accepted
+    │   ├── SessionCapacityError
+    │   ├── SubmissionUnconfirmedError OpenCode may or may not have the prompt
+    │   ├── EndConflictError           archive asked over a pending delete
+    │   ├── InstanceUnreachableError   the session's OpenCode cannot be asked from here
+    │   └── ShuttingDownError
+    ├── OpencodeError                  the other side; carries method, path and status
+    │   ├── OpencodeUnavailableError   (ConnectionError) refused, reset, 502, 503, 504
+    │   │   ├── OpencodeTimeoutError   (TimeoutError)
+    │   │   └── OpencodeStartError     a managed OpenCode did not come up
+    │   ├── OpencodeOverloadedError    429
+    │   ├── OpencodeUnauthorizedError  401, 403
+    │   ├── OpencodeNotFoundError      404 with a JSON body
+    │   ├── OpencodeRefusedError       any other 4xx: our bug, or another version
+    │   ├── OpencodeFailedError        500
+    │   ├── OpencodeProtocolError      an answer we cannot read: HTML, cut JSON, another shape
+    │   ├── OpencodeUnsupportedError   not an OpenCode that this program can drive
+    │   └── ResponseTooLargeError
+    └── StoreError                     the tracking database
+        ├── SchemaTooNewError
+        ├── MigrationError
+        ├── StaleSessionError          the row is not what the caller read: read again, decide again
+        ├── LeaseLostError             somebody else took the lease, or the session has ended
+        └── StoreUnusableError         cannot be opened, locked, read or written
+
+Outside the tree: `lifecycle.IllegalMoveError`, a bug of ours.
+
+The type carries the decision: nothing reads an error's text or status to decide. `name` is the
+contract's `error.name`; `retryable` says that the fault may pass, and is never leave to send a
+prompt again.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class OpencodeMcpError(Exception):
+    """The base of the tree. `str(error)` says what happened and what to do next."""
+
+    name: ClassVar[str] = "INTERNAL"
+    retryable: ClassVar[bool] = False
+
+
+class ConfigError(OpencodeMcpError):
+    """Settings are unusable; the text lists every fault, one a line, and never a secret."""
+
+
+class CallerError(OpencodeMcpError):
+    """A tool cannot do what was asked. `session_id`: the session it concerns, if any."""
+
+    def __init__(self, message: str, *, session_id: str | None = None) -> None:
+        super().__init__(message)
+        self.session_id = session_id
+
+
+class InvalidArgumentError(CallerError):
+    """An argument is missing, unknown, of the wrong kind or out of range."""
+
+    name = "INVALID_ARGUMENT"
+
+
+class PathNotAllowedError(CallerError):
+    """A folder is not absolute, does not exist, or lies outside the allowed roots."""
+
+    name = "PATH_NOT_ALLOWED"
+
+
+class SessionNotFoundError(CallerError):
+    """No session of this caller has that id: unknown, ended, or somebody else's."""
+
+    name = "SESSION_NOT_FOUND"
+
+
+class SessionBusyError(CallerError):
+    """No new turn now: one is running, or the session is being ended or quarantined."""
+
+    name = "SESSION_BUSY"
+    retryable = True
+
+
+class SessionCapacityError(CallerError):
+    """The caller has as many tracked sessions as this server allows."""
+
+    name = "SESSION_CAPACITY"
+
+
+class SubmissionUnconfirmedError(CallerError):
+    """A prompt was sent and its answer lost; whether OpenCode has it is not known."""
+
+    name = "SUBMISSION_UNCONFIRMED"
+
+
+class EndConflictError(CallerError):
+    """An archive was asked for while a delete of the same session is pending."""
+
+    name = "END_CONFLICT"
+
+
+class InstanceUnreachableError(CallerError):
+    """The OpenCode instance that runs the session lives, or may live, but not within reach."""
+
+    name = "OPENCODE_UNAVAILABLE"
+    retryable = True
+
+
+class ShuttingDownError(CallerError):
+    """This server is about to exit and takes no new work."""
+
+    name = "SHUTTING_DOWN"
+    retryable = True
+
+
+class OpencodeError(OpencodeMcpError):
+    """OpenCode did not do what it was asked.
+
+    `outcome_unknown` is true when a change may have taken effect although no good answer came.
+    `retry_after_s` is the server's `Retry-After` in seconds, or None.
+    """
+
+    name = "UPSTREAM_ERROR"
+
+    def __init__(  # noqa: PLR0913 - each is a fact about the failed call, all by keyword
+        self,
+        message: str,
+        *,
+        method: str = "",
+        path: str = "",
+        status: int | None = None,
+        outcome_unknown: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.method = method
+        self.path = path
+        self.status = status
+        self.outcome_unknown = outcome_unknown
+        self.retry_after_s = retry_after_s
+
+
+class OpencodeUnavailableError(OpencodeError, ConnectionError):
+    """OpenCode cannot be reached, or its proxy answers 502, 503 or 504."""
+
+    name = "OPENCODE_UNAVAILABLE"
+    retryable = True
+
+
+class OpencodeTimeoutError(OpencodeUnavailableError, TimeoutError):
+    """OpenCode took the connection and did not answer in time."""
+
+
+class OpencodeStartError(OpencodeUnavailableError):
+    """A managed OpenCode did not come up; the text quotes its last lines."""
+
+
+class OpencodeOverloadedError(OpencodeError):
+    """OpenCode answered 429."""
+
+    name = "OPENCODE_OVERLOADED"
+    retryable = True
+
+
+class OpencodeUnauthorizedError(OpencodeError):
+    """OpenCode refused our user name or password: 401 or 403."""
+
+    name = "OPENCODE_UNAUTHORIZED"
+
+
+class OpencodeNotFoundError(OpencodeError):
+    """OpenCode answered 404 with a JSON body: it does not know that thing."""
+
+
+class OpencodeRefusedError(OpencodeError):
+    """OpenCode answered another 4xx: a bug of ours, or a version we do not know."""
+
+
+class OpencodeFailedError(OpencodeError):
+    """OpenCode answered 500."""
+
+    retryable = True
+
+
+class OpencodeProtocolError(OpencodeError):
+    """OpenCode's answer cannot be read: not JSON (facts 8.2), cut short, or another shape."""
+
+
+class OpencodeUnsupportedError(OpencodeError):
+    """What answers there is not an OpenCode that this program can drive."""
+
+    name = "OPENCODE_UNSUPPORTED"
+
+
+class ResponseTooLargeError(OpencodeError):
+    """OpenCode's answer is larger than the limit for that kind of call."""
+
+    name = "UPSTREAM_RESPONSE_TOO_LARGE"
+
+
+class StoreError(OpencodeMcpError):
+    """The tracking database cannot be used."""
+
+    name = "TRACKING_UNAVAILABLE"
+    retryable = True
+
+
+class SchemaTooNewError(StoreError):
+    """The database was written by a newer release; the text names both versions."""
+
+
+class MigrationError(StoreError):
+    """A migration failed and left nothing behind; the text names the file."""
+
+
+class StaleSessionError(StoreError):
+    """The session's row is not what the caller read: changed or gone. Read again, decide again."""
+
+
+class LeaseLostError(StoreError):
+    """A write under a lease that somebody else has taken since, or whose session has ended."""
+
+
+class StoreUnusableError(StoreError):
+    """The database or its folder cannot be opened, locked, read or written."""

@@ -1,0 +1,111 @@
+"""A request as an endpoint describes it, and its answer: the words that `http.py` speaks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from opencode_mcp.errors import OpencodeError, OpencodeProtocolError, OpencodeRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+#: more than any list, session or catalogue measured (facts 11.2)
+DEFAULT_MAX_BYTES = 4 * 1024 * 1024
+#: a page of messages holds whole prompts and tool outputs; 60 MB was seen (facts 8.6)
+MESSAGES_MAX_BYTES = 128 * 1024 * 1024
+
+#: one of our own field names; whatever else stands in a place (an id, a file name) is content
+_FIELD = re.compile(r"[A-Za-z_]{1,40}")
+
+
+class CallKind(Enum):
+    """What a repetition of the call would do; decides about trying again."""
+
+    READ = auto()
+    CHANGE = auto()
+    SUBMISSION = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as an endpoint describes it; `path` is made with `segment` for every id."""
+
+    kind: CallKind
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    #: the only status that is a success; a 200 has a JSON body, a 204 none
+    status: int = 200
+    #: limit for the answer's body
+    max_bytes: int = DEFAULT_MAX_BYTES
+    content_type: str = "application/json"
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the call may have had an effect although no good answer came."""
+        return self.kind is not CallKind.READ
+
+    def error(
+        self,
+        kind: type[OpencodeError],
+        text: str,
+        *,
+        outcome_unknown: bool = False,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> OpencodeError:
+        """Make an error about this call."""
+        return kind(
+            f"{self.method} {self.path}: {text}",
+            method=self.method,
+            path=self.path,
+            status=status,
+            outcome_unknown=outcome_unknown,
+            retry_after_s=retry_after_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: the body, and the cursor to older items if the answer was a page."""
+
+    body: bytes
+    cursor: str | None
+
+
+def segment(identifier: str) -> str:
+    """Quote an id so that it stays one segment of a path, whatever is in it.
+
+    Raises OpencodeRefusedError for what no quoting keeps in its place: nothing, and only dots.
+    """
+    if not identifier.strip("."):
+        message = f"{identifier!r} is not an OpenCode id"
+        raise OpencodeRefusedError(message)
+    return quote(identifier, safe="")
+
+
+def decode(call: Call, answer: Answer, shape: TypeAdapter[T]) -> T:
+    """Validate the JSON of an answer; raises OpencodeProtocolError, which never quotes it."""
+    try:
+        return shape.validate_json(answer.body)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        text = f"the answer is not what we know: {fault['type']} at {_place(fault['loc'])}"
+        # from None: pydantic's own text quotes the input.
+        raise call.error(OpencodeProtocolError, text, outcome_unknown=call.may_change) from None
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    words = (str(part) if _FIELD.fullmatch(str(part)) else "*" for part in location)
+    return ".".join(words) or "the top"

@@ -1,0 +1,266 @@
+"""One event subscription per OpenCode, shared by everybody who waits for a session.
+
+Events only wake: what a session is doing is read from OpenCode afterwards. So nothing here has to
+be complete or in order; it has to wake whoever may have missed something. A stream that breaks,
+ends, falls silent or skips an event is a gap, and a gap wakes everybody (facts 3.1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from opencode_mcp.clock import Clock
+from opencode_mcp.errors import OpencodeError
+from opencode_mcp.opencode.sse import Event, SseParser, read_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from opencode_mcp.opencode.client import OpencodeClient
+
+logger = logging.getLogger(__name__)
+
+#: `server.connected` comes at once (facts 3.1); a stream that opens and says nothing is dead
+_FIRST_EVENT_S = 10.0
+#: so many heartbeats may be late before the stream counts as dead
+_SILENCE_HEARTBEATS = 2.5
+_RECONNECT_FIRST_S = 0.25
+_RECONNECT_MAX_S = 5.0
+
+#: kinds that always may have changed what a session is doing
+_WAKING = frozenset({"session.idle", "session.status", "session.error", "session.deleted"})
+_WAKING_FAMILIES = ("permission.", "question.")
+#: OpenCode dropped every run of a folder, or of all (facts 9.5)
+_DISPOSED = frozenset({"server.instance.disposed", "global.disposed"})
+
+#: children remembered, oldest forgotten first; a forgotten one no longer wakes its root
+_MAX_CHILDREN = 10_000
+#: generations; sub-agents of sub-agents were not even seen (facts 13), and a loop must end
+_MAX_DEPTH = 16
+_MAX_ACTIVITY_CHARS = 200
+
+
+class Watch:
+    """One waiter's view of a session and its descendants; made by `EventHub.watch`."""
+
+    def __init__(self) -> None:
+        #: characters streamed since the watch began, sub-agents' too; for progress
+        self.text_chars = 0
+        self._news = asyncio.Event()
+        # running tool calls, oldest first: (session, call) -> what to say
+        self._running: dict[tuple[str, str], str] = {}
+
+    @property
+    def activity(self) -> str | None:
+        """The newest tool call that is running, such as "bash: run tests"; for progress."""
+        return next(reversed(self._running.values()), None)
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait until something happened since the last wait; False: nothing in `timeout_s`.
+
+        Many events are one wake. True means "read again", never "it is done".
+        """
+        if not self._news.is_set():
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait()
+            except TimeoutError:
+                return False
+        self._news.clear()
+        return True
+
+    def wake(self) -> None:
+        """Make the next wait, or the one under way, return True."""
+        self._news.set()
+
+    def forget_activity(self) -> None:
+        """Forget the running tools: their ends may have been missed."""
+        self._running.clear()
+
+    def take(self, session_id: str, event: Event) -> None:
+        """Note an event of this session or of a descendant."""
+        match event.kind:
+            case "message.part.delta":
+                self.text_chars += len(str(event.properties.get("delta", "")))
+            case "message.part.updated":
+                self._note_tool(session_id, event)
+            case "message.updated":
+                info = event.part("info")
+                time = info.get("time")
+                if "error" in info or (isinstance(time, dict) and "completed" in time):
+                    self.wake()
+            case kind if kind in _WAKING or kind.startswith(_WAKING_FAMILIES):
+                if kind == "session.idle":
+                    self._running = {k: v for k, v in self._running.items() if k[0] != session_id}
+                self.wake()
+
+    def _note_tool(self, session_id: str, event: Event) -> None:
+        part = event.part("part")
+        state = part.get("state")
+        if part.get("type") != "tool" or not isinstance(state, dict):
+            return
+        call = (session_id, str(part.get("callID")))
+        if state.get("status") not in {"pending", "running"}:
+            self._running.pop(call, None)
+            return
+        given = state.get("input")
+        # bash has a title only when it is done; what it was asked to do comes with the call
+        title = state.get("title") or (given.get("description") if isinstance(given, dict) else "")
+        said = f"{part.get('tool')}: {title}" if title else str(part.get("tool"))
+        self._running[call] = " ".join(said.split())[:_MAX_ACTIVITY_CHARS]
+
+
+class EventHub:
+    """An async context manager: follows the stream from the first watch on, until it is left."""
+
+    def __init__(
+        self,
+        client: OpencodeClient,
+        *,
+        clock: Clock = Clock(),  # noqa: B008 - stateless, and never changed
+        heartbeat_s: float = 10.0,
+    ) -> None:
+        """`heartbeat_s`: how often OpenCode says that it is alive; measured (facts 3.1)."""
+        #: the stream is up and has spoken: what happens from now on will be heard
+        self.spoken = False
+        self._client = client
+        self._clock = clock
+        self._silence_s = _SILENCE_HEARTBEATS * heartbeat_s
+        self._wanted = asyncio.Event()
+        self._watches: dict[str, list[Watch]] = {}
+        self._parents: dict[str, str] = {}  # child -> parent, of every session heard of
+        self._reader: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._reader = asyncio.create_task(self._follow(), name=f"events {self._client.base_url}")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait({self._reader})
+        self._mark_gap()
+
+    @contextmanager
+    def watch(self, session_id: str) -> Iterator[Watch]:
+        """Watch a session while the block runs; several may watch the same one."""
+        watch = Watch()
+        self._watches.setdefault(session_id, []).append(watch)
+        self._wanted.set()
+        try:
+            yield watch
+        finally:
+            watches = self._watches[session_id]
+            watches.remove(watch)
+            if not watches:
+                del self._watches[session_id]
+
+    async def _follow(self) -> None:
+        """Read the stream, again and again."""
+        await self._wanted.wait()
+        failures = 0
+        while True:
+            try:
+                await self._read_stream()
+                reason = "it ended"
+            except OpencodeError as error:
+                reason = str(error)
+            except TimeoutError:
+                reason = "it is silent"
+            except Exception:
+                # Top of a task: a bug in here must not leave everybody asleep.
+                logger.exception("the event stream of %s failed", self._client.base_url)
+                reason = "see above"
+            failures = 0 if self.spoken else failures + 1
+            level = logging.DEBUG if failures > 1 else logging.WARNING
+            logger.log(level, "no event stream of %s now: %s", self._client.base_url, reason)
+            self._mark_gap()
+            await self._clock.sleep(_pause_s(failures))
+
+    async def _read_stream(self) -> None:
+        loop = asyncio.get_running_loop()
+        parser = SseParser()
+        skipped = 0
+        # The timer is outside the stream, so that its end closes the connection first.
+        async with (
+            asyncio.timeout(min(_FIRST_EVENT_S, self._silence_s)) as watchdog,
+            self._client.stream_events(silence_s=self._silence_s) as chunks,
+        ):
+            async for chunk in chunks:
+                frames = parser.feed(chunk)
+                if frames:  # whole events count; bytes that never become one do not
+                    watchdog.reschedule(loop.time() + self._silence_s)
+                    self._mark_up()
+                for frame in frames:
+                    self._take(frame)
+                if parser.skipped_count != skipped:
+                    skipped = parser.skipped_count
+                    self._wake_all()
+
+    def _take(self, frame: bytes) -> None:
+        event = read_event(frame)
+        if event is None or event.kind in _DISPOSED:
+            self._wake_all()
+            return
+        session_id = event.session_id
+        if session_id is None:
+            return
+        if event.kind in {"session.created", "session.updated"}:
+            self._learn_parent(session_id, event)
+        for watch in self._watches_of(session_id):
+            watch.take(session_id, event)
+        if event.kind == "session.deleted":
+            self._parents.pop(session_id, None)
+
+    def _learn_parent(self, session_id: str, event: Event) -> None:
+        """Remember whose child a session is, watched or not: its root may be watched later."""
+        if session_id in self._parents or b'"parentID":"' not in event.frame:
+            return
+        parent = event.part("info").get("parentID")
+        if isinstance(parent, str):
+            self._parents[session_id] = parent
+            if len(self._parents) > _MAX_CHILDREN:
+                del self._parents[next(iter(self._parents))]
+
+    def _watches_of(self, session_id: str) -> Iterator[Watch]:
+        """Give the watches of a session and of all its ancestors."""
+        found: str | None = session_id
+        for _ in range(_MAX_DEPTH):
+            if found is None:
+                return
+            yield from self._watches.get(found, ())
+            found = self._parents.get(found)
+
+    def _mark_up(self) -> None:
+        if not self.spoken:
+            self.spoken = True
+            self._wake_all()
+
+    def _mark_gap(self) -> None:
+        if self.spoken:
+            self.spoken = False
+            self._wake_all()
+            for watches in self._watches.values():
+                for watch in watches:
+                    watch.forget_activity()
+
+    def _wake_all(self) -> None:
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.wake()
+
+
+def _pause_s(failures: int) -> float:
+    """How long to wait before connecting again; spread, so that many clients do not march."""
+    longest = min(_RECONNECT_FIRST_S * 2.0 ** min(failures, 10), _RECONNECT_MAX_S)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret depends on it

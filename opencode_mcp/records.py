@@ -1,0 +1,151 @@
+"""What crosses the floors: frozen records and enums, without I/O.
+
+Moments (`_at`) are aware UTC datetimes. Durations (`_s`) are seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from opencode_mcp.lifecycle import Phase
+
+
+class InstanceKind(StrEnum):
+    """How we come to an OpenCode: we started it, or somebody pointed us at it."""
+
+    MANAGED = "managed"
+    ATTACH = "attach"
+
+
+class EndAction(StrEnum):
+    """What an end does with the session's data in OpenCode."""
+
+    DELETE = "delete"
+    ARCHIVE = "archive"
+
+
+class StopReason(StrEnum):
+    """Why we asked a turn to stop. Needed because an abort may leave no trace (facts 4.4)."""
+
+    CANCEL = "cancel"
+    TIMEOUT = "timeout"
+    END = "end"
+
+
+class Submission(StrEnum):
+    """What is known of a prompt on its way to OpenCode."""
+
+    RECORDED = "recorded"  # the intent is durable; whether OpenCode has it, its message tells
+    REFUSED = "refused"  # OpenCode provably never took it: no turn ran
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One OpenCode, as contract §1 names it: execution lives in it and nowhere else."""
+
+    id: str
+    kind: InstanceKind
+    #: attach: the normalised URL. managed: None (URL and password live in the instance file)
+    url: str | None
+    #: managed: hash of binary, arguments and child environment
+    settings_key: str | None
+    #: managed: the UUID kept in OpenCode's data folder; None until known
+    data_id: str | None
+    #: managed: its supervisor's lock was taken, so it and all it ran are gone
+    dead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartIntent:
+    """A session about to be created: lets a lost answer to the create be settled."""
+
+    #: goes into the session's OpenCode metadata, so that it can be found again
+    token: str
+    owner: str
+    instance_id: str
+    directory: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An accepted end that is not confirmed yet."""
+
+    action: EndAction
+    since: datetime
+    #: how many times the procedure was begun
+    attempt: int = 0
+    last_error: str | None = None
+    #: a delete of ours was sent: from here on a 404 counts as deleted (contract §2.3, step 7)
+    delete_sent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A tracked session: what we want of it, never what it is doing."""
+
+    id: str
+    owner: str
+    instance_id: str
+    directory: str
+    phase: Phase
+    #: grows with every write; compare-and-set
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    title: str | None = None
+    model: str | None = None
+    agent: str | None = None
+    variant: str | None = None
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+    #: how many turns were begun; the number of the newest one
+    turn_count: int = 0
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One prompt and all that follows it until idle."""
+
+    session_id: str
+    #: 1, 2, 3, …
+    number: int
+    #: the id we gave to the prompt's user message, recorded before it was sent (facts 2.5)
+    message_id: str
+    #: id of the last message that was there before it; None: the history was empty
+    boundary: str | None
+    submission: Submission
+    created_at: datetime
+    deadline_at: datetime
+    #: why we asked it to stop, if we did
+    stop_reason: StopReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """How a session ended; no content of it is kept."""
+
+    session_id: str
+    owner: str
+    action: EndAction
+    ended_at: datetime
+    #: the answer that the end gave, as JSON, so that a late second end gets the same
+    answer_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to act on one session's end; nobody else acts while it is held.
+
+    `fence` grows with each new holder and guards every write made under the lease.
+    """
+
+    session_id: str
+    holder: str
+    fence: int

@@ -1,0 +1,1 @@
+"""What we remember: records, SQL, migrations, leases. The only floor that knows SQL."""

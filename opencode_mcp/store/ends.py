@@ -1,0 +1,147 @@
+"""Ends: accepted, tried, confirmed, remembered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opencode_mcp.errors import EndConflictError, SessionNotFoundError, StaleSessionError
+from opencode_mcp.lifecycle import Phase, check_move
+from opencode_mcp.records import EndAction, Ending
+from opencode_mcp.store.changes import load, load_under_lease, save
+from opencode_mcp.store.connection import Part
+from opencode_mcp.store.rows import to_text, tombstone_of, tombstone_values
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from opencode_mcp.records import Session, Tombstone
+    from opencode_mcp.store.connection import Transaction
+
+
+class Ends(Part):
+    """The end columns of table `sessions`, and table `tombstones`."""
+
+    async def begin_end(
+        self, session_id: str, action: EndAction | None, default: EndAction
+    ) -> Session:
+        """Accept an end, or join the one accepted before; return the session.
+
+        A pending end keeps its action if `action` is None or the same; a delete replaces an
+        archive. Raises EndConflictError for an archive over a delete; SessionNotFoundError.
+        """
+        now = self._clock.now()
+
+        async def work(write: Transaction) -> Session:
+            session = await load(write, session_id)
+            if session is None:
+                msg = f"no session {session_id} is tracked"
+                raise SessionNotFoundError(msg, session_id=session_id)
+            check_move(session.phase, Phase.ENDING)
+            ending = _joined(session, action, default, now)
+            if ending == session.ending:
+                return session
+            new = replace(session, phase=Phase.ENDING, ending=ending, updated_at=now)
+            return await save(write, session, new)
+
+        return await self._database.write(work)
+
+    async def note_attempt(
+        self, session_id: str, fence: int, *, last_error: str | None, new_attempt: bool
+    ) -> None:
+        """Record how the end goes: why the last try failed (None: it did not), a new try begun.
+
+        Raises LeaseLostError.
+        """
+
+        async def work(write: Transaction) -> None:
+            session, ending = await _ending(write, session_id, fence)
+            attempt = ending.attempt + 1 if new_attempt else ending.attempt
+            noted = replace(ending, attempt=attempt, last_error=last_error)
+            await save(write, session, replace(session, ending=noted))
+
+        await self._database.write(work)
+
+    async def note_delete_sent(self, session_id: str, fence: int) -> None:
+        """Record, before it is sent, that a delete of ours went out. Raises LeaseLostError."""
+
+        async def work(write: Transaction) -> None:
+            session, ending = await _ending(write, session_id, fence)
+            noted = replace(ending, delete_sent=True)
+            await save(write, session, replace(session, ending=noted))
+
+        await self._database.write(work)
+
+    async def finish_end(self, tombstone: Tombstone, fence: int) -> None:
+        """Forget a session whose end is confirmed: its tombstone stays, all else goes.
+
+        Its aliases stay, too, and lead to the tombstone. Raises LeaseLostError; StaleSessionError
+        if another action than the tombstone's is wanted by now (a delete replaced an archive).
+        """
+        values = tombstone_values(tombstone)
+
+        async def work(write: Transaction) -> None:
+            session = await load_under_lease(write, tombstone.session_id, fence)
+            check_move(session.phase, Phase.ENDED)
+            if session.ending is None or session.ending.action is not tombstone.action:
+                msg = f"session {session.id} is to be ended otherwise by now"
+                raise StaleSessionError(msg)
+            await write.run(
+                "INSERT OR REPLACE INTO tombstones"
+                " (session_id, owner, action, ended_at, answer_json)"
+                " VALUES (:session_id, :owner, :action, :ended_at, :answer_json)",
+                values,
+            )
+            # Its turns and its lease go with it (ON DELETE CASCADE).
+            await write.run("DELETE FROM sessions WHERE id = ?", [session.id])
+
+        await self._database.write(work)
+
+    async def tombstone(self, session_or_alias: str) -> Tombstone | None:
+        """Return how the session of that id or alias ended, or None."""
+        row = await self._database.row(
+            "SELECT * FROM tombstones WHERE session_id ="
+            " coalesce((SELECT session_id FROM aliases WHERE alias = :name), :name)",
+            {"name": session_or_alias},
+        )
+        return tombstone_of(row) if row else None
+
+    async def purge_tombstones(self, older_than: datetime) -> int:
+        """Drop the tombstones of ends before `older_than`, and their aliases; return how many."""
+        limit = to_text(older_than)
+
+        async def work(write: Transaction) -> int:
+            purged = await write.run("DELETE FROM tombstones WHERE ended_at < ?", [limit])
+            await write.run(
+                "DELETE FROM aliases WHERE session_id NOT IN (SELECT id FROM sessions)"
+                " AND session_id NOT IN (SELECT session_id FROM tombstones)"
+            )
+            return purged
+
+        return await self._database.write(work)
+
+
+def _joined(
+    session: Session, action: EndAction | None, default: EndAction, now: datetime
+) -> Ending:
+    """Return the ending of `session` once an end with `action` has been asked for."""
+    pending = session.ending
+    if pending is None:
+        return Ending(action=action or default, since=now)
+    if action is None or action is pending.action:
+        return pending
+    if action is EndAction.ARCHIVE:
+        msg = f"session {session.id} is being deleted: it cannot be archived any more"
+        raise EndConflictError(
+            msg,
+            session_id=session.id,
+        )
+    return replace(pending, action=action)
+
+
+async def _ending(write: Transaction, session_id: str, fence: int) -> tuple[Session, Ending]:
+    session = await load_under_lease(write, session_id, fence)
+    if session.ending is None:
+        msg = f"session {session_id} is not ending"
+        raise ValueError(msg)
+    return session, session.ending

@@ -1,0 +1,187 @@
+"""Records to rows and back. Moments are text in the database and aware datetimes outside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from opencode_mcp.lifecycle import Phase
+from opencode_mcp.records import (
+    EndAction,
+    Ending,
+    Instance,
+    InstanceKind,
+    Lease,
+    Session,
+    StartIntent,
+    StopReason,
+    Submission,
+    Tombstone,
+    Turn,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+def to_text(moment: datetime) -> str:
+    """Return `moment` as UTC text of fixed width; raise ValueError if it is not aware."""
+    if moment.tzinfo is None:
+        msg = f"a moment without a time zone: {moment}"
+        raise ValueError(msg)
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def to_moment(text: str) -> datetime:
+    """Return the moment that `to_text` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def instance_of(row: sqlite3.Row) -> Instance:
+    """Return the record of a row of `instances`."""
+    return Instance(
+        id=row["id"],
+        kind=InstanceKind(row["kind"]),
+        url=row["url"],
+        settings_key=row["settings_key"],
+        data_id=row["data_id"],
+        dead=bool(row["dead"]),
+    )
+
+
+def start_of(row: sqlite3.Row) -> StartIntent:
+    """Return the record of a row of `starts`."""
+    return StartIntent(
+        token=row["token"],
+        owner=row["owner"],
+        instance_id=row["instance_id"],
+        directory=row["directory"],
+        created_at=to_moment(row["created_at"]),
+    )
+
+
+def start_values(start: StartIntent) -> dict[str, object]:
+    """Return the columns of `starts`."""
+    return {
+        "token": start.token,
+        "owner": start.owner,
+        "instance_id": start.instance_id,
+        "directory": start.directory,
+        "created_at": to_text(start.created_at),
+    }
+
+
+def session_of(row: sqlite3.Row) -> Session:
+    """Return the record of a row of `sessions`."""
+    return Session(
+        id=row["id"],
+        owner=row["owner"],
+        instance_id=row["instance_id"],
+        directory=row["directory"],
+        phase=Phase(row["phase"]),
+        version=row["version"],
+        created_at=to_moment(row["created_at"]),
+        updated_at=to_moment(row["updated_at"]),
+        title=row["title"],
+        model=row["model"],
+        agent=row["agent"],
+        variant=row["variant"],
+        base_instructions=row["base_instructions"],
+        developer_instructions=row["developer_instructions"],
+        turn_count=row["turn_count"],
+        ending=_ending_of(row),
+    )
+
+
+def _ending_of(row: sqlite3.Row) -> Ending | None:
+    if row["end_action"] is None:
+        return None
+    return Ending(
+        action=EndAction(row["end_action"]),
+        since=to_moment(row["end_since"]),
+        attempt=row["end_attempt"],
+        last_error=row["end_last_error"],
+        delete_sent=bool(row["end_delete_sent"]),
+    )
+
+
+def session_values(session: Session) -> dict[str, object]:
+    """Return the columns of `sessions`."""
+    ending = session.ending
+    return {
+        "id": session.id,
+        "owner": session.owner,
+        "instance_id": session.instance_id,
+        "directory": session.directory,
+        "phase": session.phase,
+        "version": session.version,
+        "created_at": to_text(session.created_at),
+        "updated_at": to_text(session.updated_at),
+        "title": session.title,
+        "model": session.model,
+        "agent": session.agent,
+        "variant": session.variant,
+        "base_instructions": session.base_instructions,
+        "developer_instructions": session.developer_instructions,
+        "turn_count": session.turn_count,
+        "end_action": ending and ending.action,
+        "end_since": ending and to_text(ending.since),
+        "end_attempt": ending.attempt if ending else 0,
+        "end_last_error": ending and ending.last_error,
+        "end_delete_sent": bool(ending and ending.delete_sent),
+    }
+
+
+def turn_of(row: sqlite3.Row) -> Turn:
+    """Return the record of a row of `turns`."""
+    return Turn(
+        session_id=row["session_id"],
+        number=row["number"],
+        message_id=row["message_id"],
+        boundary=row["boundary"],
+        submission=Submission(row["submission"]),
+        created_at=to_moment(row["created_at"]),
+        deadline_at=to_moment(row["deadline_at"]),
+        stop_reason=row["stop_reason"] and StopReason(row["stop_reason"]),
+    )
+
+
+def turn_values(turn: Turn) -> dict[str, object]:
+    """Return the columns of `turns`."""
+    return {
+        "session_id": turn.session_id,
+        "number": turn.number,
+        "message_id": turn.message_id,
+        "boundary": turn.boundary,
+        "submission": turn.submission,
+        "created_at": to_text(turn.created_at),
+        "deadline_at": to_text(turn.deadline_at),
+        "stop_reason": turn.stop_reason,
+    }
+
+
+def tombstone_of(row: sqlite3.Row) -> Tombstone:
+    """Return the record of a row of `tombstones`."""
+    return Tombstone(
+        session_id=row["session_id"],
+        owner=row["owner"],
+        action=EndAction(row["action"]),
+        ended_at=to_moment(row["ended_at"]),
+        answer_json=row["answer_json"],
+    )
+
+
+def tombstone_values(tombstone: Tombstone) -> dict[str, object]:
+    """Return the columns of `tombstones`."""
+    return {
+        "session_id": tombstone.session_id,
+        "owner": tombstone.owner,
+        "action": tombstone.action,
+        "ended_at": to_text(tombstone.ended_at),
+        "answer_json": tombstone.answer_json,
+    }
+
+
+def lease_of(row: sqlite3.Row) -> Lease:
+    """Return the record of a row of `leases` that is held."""
+    return Lease(session_id=row["session_id"], holder=row["holder"], fence=row["fence"])

@@ -1,0 +1,59 @@
+"""For every test: nothing of the developer's shell or home leaks in, and skips can be refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+#: where the real OpenCode is; set by `make test`
+TEST_OPENCODE = "OPENCODE_MCP_TEST_OPENCODE"
+_PERSONAL_FOLDERS = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="a skipped test is a failed test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything is collected: forget the shell's settings, and the user's own folders."""
+    for name in [*os.environ]:
+        if name.startswith("OPENCODE_") and name != TEST_OPENCODE:
+            del os.environ[name]
+    os.environ.pop("CLAUDE_PROJECT_DIR", None)
+    folders = tempfile.mkdtemp(prefix="opencode-mcp-test-")
+    config.stash[_PERSONAL_FOLDERS] = folders
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        os.environ[f"XDG_{kind}_HOME"] = f"{folders}/{kind.lower()}"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash[_PERSONAL_FOLDERS], ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--no-skips"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and --no-skips was given: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped and collector.config.getoption("--no-skips"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and --no-skips was given: {report.longrepr}"
+    return report

@@ -1,0 +1,1 @@
+"""The suite on the real OpenCode, with a scripted model."""

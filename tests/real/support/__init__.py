@@ -1,0 +1,1 @@
+"""What the real suite is made of."""

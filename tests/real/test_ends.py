@@ -1,0 +1,359 @@
+"""Ending a session from every state, confirmed by a witness beside us."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.support.polling import eventually
+from tests.real.support.scripts import ENDLESS, ask_which, bash, subagent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from tests.real.support.bridge import Answer, Bridge
+    from tests.real.support.bridges import Bridges
+    from tests.real.support.faulty_proxy import FaultyProxy
+    from tests.real.support.processes import Marker
+    from tests.real.support.witness import Witness
+
+#: of text and of a file alike; a prompt may have two million characters
+_BIG_BYTES = 3_000_000
+_WITHIN_S = 20
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a session is brought before it is ended."""
+
+    bridge: Bridge
+    witness: Witness
+    #: a folder in which bash needs leave
+    asking: Path
+    #: a folder in which everything is allowed
+    project: Path
+    marker: Marker
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A session in the state that was wanted."""
+
+    session_id: str
+    folder: Path
+    tree: tuple[str, ...] = ()
+    running: bool = True
+    permissions: int = 0
+    questions: int = 0
+
+
+async def idle(scene: Scene) -> Reached:
+    answer = await scene.bridge.start("SAY:ready", scene.project)
+    return Reached(answer.session_id, scene.project, running=False)
+
+
+async def streaming(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(ENDLESS, scene.project)
+    await scene.witness.streaming(session_id)
+    return Reached(session_id, scene.project)
+
+
+async def silent_model(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin("HANG", scene.project)
+    await scene.witness.streaming(session_id)
+    return Reached(session_id, scene.project)
+
+
+async def shell_command(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(bash(scene.marker.command), scene.project)
+    await eventually(scene.marker.alive, within_s=_WITHIN_S, what="the command runs")
+    return Reached(session_id, scene.project)
+
+
+async def waiting_permission(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(bash(scene.marker.command), scene.asking)
+    await waits(scene.witness.permissions, scene.asking)
+    return Reached(session_id, scene.asking, permissions=1)
+
+
+async def waiting_question(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(ask_which(), scene.asking)
+    await waits(scene.witness.questions, scene.asking)
+    return Reached(session_id, scene.asking, questions=1)
+
+
+async def just_prompted(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(ENDLESS, scene.project)
+    return Reached(session_id, scene.project)
+
+
+async def just_prompted_big(scene: Scene) -> Reached:
+    prompt = ENDLESS + "\n" + "ö" * (_BIG_BYTES // 2)
+    session_id = await scene.bridge.begin(prompt, scene.project)
+    return Reached(session_id, scene.project)
+
+
+async def just_given_a_file(scene: Scene) -> Reached:
+    """Somebody else's prompt with a file: its message appears a second later (facts 4.6)."""
+    answer = await scene.bridge.start("SAY:ready", scene.project)
+    big = scene.project / "big.txt"
+    big.write_text("a line of it all\n" * (_BIG_BYTES // 17), encoding="utf-8")
+    await scene.witness.prompt(
+        answer.session_id,
+        {"type": "text", "text": ENDLESS},
+        {"type": "file", "mime": "text/plain", "url": big.as_uri(), "filename": big.name},
+    )
+    return Reached(answer.session_id, scene.project)
+
+
+async def asking_subagent(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(subagent(bash(scene.marker.command)), scene.asking)
+    await waits(scene.witness.permissions, scene.asking)
+    children = await scene.witness.children(session_id)
+    tree = tuple(child["id"] for child in children)
+    return Reached(session_id, scene.asking, tree=tree, permissions=1)
+
+
+async def streaming_subagent(scene: Scene) -> Reached:
+    session_id = await scene.bridge.begin(subagent(ENDLESS), scene.project)
+
+    async def child() -> str | None:
+        found = await scene.witness.children(session_id)
+        return str(found[0]["id"]) if found else None
+
+    child_id = await eventually(child, within_s=_WITHIN_S, what="a sub-agent")
+    assert child_id is not None
+    await scene.witness.streaming(child_id)
+    return Reached(session_id, scene.project, tree=(child_id,))
+
+
+async def retrying_provider(scene: Scene) -> Reached:
+    """Wait for the back-off, in which an abort leaves no error in the message (facts 4.4)."""
+    session_id = await scene.bridge.begin("STATUS:503", scene.project)
+
+    async def refused() -> bool:
+        asked = [one for one in scene.witness.model.requests if one.session_id == session_id]
+        return any(one.outcome == "status 503" for one in asked)
+
+    await eventually(refused, within_s=_WITHIN_S, what="the provider refused")
+    return Reached(session_id, scene.project)
+
+
+async def waits(read: Callable[[Path], Awaitable[list[dict[str, object]]]], folder: Path) -> None:
+    """Wait until something waits in a folder."""
+
+    async def check() -> bool:
+        return bool(await read(folder))
+
+    await eventually(check, within_s=_WITHIN_S, what="a request waits")
+
+
+SITUATIONS = {
+    situation.__name__.replace("_", "-"): situation
+    for situation in (
+        idle,
+        streaming,
+        silent_model,
+        shell_command,
+        waiting_permission,
+        waiting_question,
+        just_prompted,
+        just_prompted_big,
+        just_given_a_file,
+        asking_subagent,
+        streaming_subagent,
+        retrying_provider,
+    )
+}
+#: whether the turn had already begun when the end came is a race in these
+RACES = {"just-prompted", "just-prompted-big", "just-given-a-file"}
+
+
+@pytest.fixture
+def scene(bridge: Bridge, witness: Witness, asking: Path, project: Path, marker: Marker) -> Scene:
+    """Put the actors together."""
+    return Scene(bridge, witness, asking, project, marker)
+
+
+@pytest.mark.parametrize("action", ["delete", "archive"])
+@pytest.mark.parametrize("situation", SITUATIONS)
+async def test_an_end_leaves_nothing_behind(scene: Scene, situation: str, action: str) -> None:
+    reached = await SITUATIONS[situation](scene)
+    ended = await scene.bridge.end(reached.session_id, action=action)
+
+    assert (ended.status, ended.is_error) == ("ended", False), ended.text
+    await scene.witness.ended(
+        reached.session_id,
+        reached.folder,
+        archived=action == "archive",
+        tree=reached.tree,
+        marker=scene.marker,
+    )
+    assert await scene.bridge.listed() == {}
+    said = ended.structured
+    assert (said["action"], said["cleanup"], said["done"]) == (action, "complete", True)
+    assert said["rejectedPermissions"] == reached.permissions
+    assert said["rejectedQuestions"] == reached.questions
+    assert said["endedSubsessions"] == len(reached.tree)
+    if situation not in RACES:
+        assert said["abortedRunningTurn"] is reached.running
+
+
+async def test_an_archived_session_is_told_to_be_kept(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """Case B29: it says where the history is, and that there is no way back (facts 6.5)."""
+    session_id = (await bridge.start("SAY:keep me", project)).session_id
+    answer = await bridge.end(session_id, action="archive")
+
+    assert answer.session_id == session_id
+    assert "archive" in answer.text.lower()
+    assert await witness.user_texts(session_id) == ["SAY:keep me"]
+
+
+async def test_the_default_action_is_a_setting(
+    bridges: Bridges, witness: Witness, project: Path
+) -> None:
+    bridge = await bridges.attached(END_ACTION="archive")
+    session_id = (await bridge.start("SAY:keep me", project)).session_id
+    answer = await bridge.end(session_id)
+
+    assert answer.structured["action"] == "archive"
+    await witness.ended(session_id, project, archived=True)
+
+
+async def test_a_session_ended_twice_is_not_found_and_opencode_is_not_asked(
+    proxied: Bridge, proxy: FaultyProxy, project: Path
+) -> None:
+    session_id = (await proxied.start("SAY:ready", project)).session_id
+    first = await proxied.end(session_id)
+    proxy.seen.clear()
+    second = await proxied.end(session_id)
+    reply = await proxied.call("opencode-reply", sessionId=session_id, prompt="SAY:no")
+    status = await proxied.status(session_id)
+
+    assert first.status == "ended"
+    assert (second.status, second.is_error) == ("not_found", False)
+    assert second.structured["action"] == "none"
+    assert (reply.error, status.error) == ("SESSION_NOT_FOUND", "SESSION_NOT_FOUND")
+    assert "delete" in reply.text.lower(), "it tells how the session ended"
+    asked = [seen for seen in proxy.seen if seen.path != "/global/event"]
+    assert asked == []
+
+
+async def test_two_ends_at_once_get_one_answer(
+    scene: Scene, witness: Witness, project: Path
+) -> None:
+    reached = await shell_command(scene)
+    answers = await asyncio.gather(*(scene.bridge.end(reached.session_id) for _ in range(2)))
+
+    assert [answer.status for answer in answers] == ["ended", "ended"]
+    first, second = (stable(answer) for answer in answers)
+    assert first == second
+    await witness.ended(reached.session_id, project, marker=scene.marker)
+
+
+async def test_two_ends_at_once_from_two_servers_leave_nothing_and_claim_nothing_false(
+    bridges: Bridges, scene: Scene, witness: Witness
+) -> None:
+    other = await bridges.attached()
+    reached = await waiting_permission(scene)
+    answers = await asyncio.gather(
+        scene.bridge.end(reached.session_id), other.end(reached.session_id)
+    )
+
+    assert {answer.status for answer in answers} <= {"ended", "not_found"}
+    assert "ended" in {answer.status for answer in answers}
+    assert not any(answer.is_error for answer in answers)
+    await witness.ended(reached.session_id, scene.asking, marker=scene.marker)
+
+
+def stable(answer: Answer) -> dict[str, object]:
+    """Return what two answers to one end must share: all but their own durations."""
+    return {
+        name: value
+        for name, value in answer.structured.items()
+        if name not in {"elapsedMs", "content"}
+    }
+
+
+async def test_a_child_that_another_client_made_is_ended_with_its_parent(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """OpenCode: such a child is not aborted with its parent (facts 7.5)."""
+    parent = (await bridge.start("SAY:ready", project)).session_id
+    child = await witness.create(project, parentID=parent)
+    await witness.prompt(child, {"type": "text", "text": ENDLESS})
+    await witness.streaming(child)
+    ended = await bridge.end(parent)
+
+    assert (ended.status, ended.structured["endedSubsessions"]) == ("ended", 1)
+    await witness.ended(parent, project, tree=(child,))
+
+
+async def test_an_end_touches_no_other_session_of_the_folder(
+    bridge: Bridge, witness: Witness, asking: Path, marker: Marker
+) -> None:
+    waiting = await bridge.begin(bash(marker.command), asking)
+    wondering = await bridge.begin(ask_which(), asking)
+    talking = await bridge.begin(ENDLESS, asking)
+    doomed = await bridge.begin(bash(marker.command), asking)
+    await witness.streaming(talking)
+
+    async def all_wait() -> bool:
+        asked = {item["sessionID"] for item in await witness.permissions(asking)}
+        wondered = {item["sessionID"] for item in await witness.questions(asking)}
+        return asked == {waiting, doomed} and wondered == {wondering}
+
+    await eventually(all_wait, within_s=_WITHIN_S, what="all of them wait")
+    ended = await bridge.end(doomed)
+
+    assert ended.structured["rejectedPermissions"] == 1
+    await witness.ended(doomed, asking)
+    assert {item["sessionID"] for item in await witness.permissions(asking)} == {waiting}
+    assert {item["sessionID"] for item in await witness.questions(asking)} == {wondering}
+    assert witness.streams(talking)
+    assert set(await bridge.listed()) == {waiting, wondering, talking}
+    for session_id in (waiting, wondering, talking):
+        assert (await bridge.end(session_id)).status == "ended"
+
+
+async def test_an_ask_is_told_as_waiting_for_approval(
+    bridge: Bridge, asking: Path, marker: Marker
+) -> None:
+    """Case B13: it does not look like a turn that runs."""
+    answer = await bridge.start(bash(marker.command), asking, wait_seconds=30)
+
+    assert (answer.status, answer.is_error) == ("waiting_for_approval", False)
+    assert answer.structured["pendingApprovalCount"] == 1
+    (pending,) = answer.structured["pendingApprovals"]
+    assert (pending["kind"], pending["permission"]) == ("permission", "bash")
+    assert pending["patterns"] == [marker.command]
+    assert (await bridge.end(answer.session_id)).structured["rejectedPermissions"] == 1
+
+
+async def test_a_question_is_told_as_waiting_for_approval(bridge: Bridge, asking: Path) -> None:
+    answer = await bridge.start(ask_which(), asking, wait_seconds=30)
+
+    assert answer.status == "waiting_for_approval"
+    (pending,) = answer.structured["pendingApprovals"]
+    assert pending["kind"] == "question"
+    assert (await bridge.end(answer.session_id)).structured["rejectedQuestions"] == 1
+
+
+async def test_no_turn_gets_in_once_an_end_was_accepted(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    session_id = (await bridge.start("SAY:ready", project)).session_id
+    ended, reply = await asyncio.gather(
+        bridge.end(session_id),
+        bridge.call("opencode-reply", sessionId=session_id, prompt=ENDLESS, wait_seconds=0),
+    )
+
+    assert ended.status == "ended"
+    assert reply.error in {"SESSION_BUSY", "SESSION_NOT_FOUND", None}
+    await witness.ended(session_id, project)

@@ -1,0 +1,354 @@
+"""One session from start to end, and what its turns can come to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from tests.real.support.polling import eventually
+from tests.real.support.sandbox import write_project
+from tests.real.support.scripts import ENDLESS, bash, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opencode_mcp.cli.scripted_model import ModelRequest, ScriptedModel
+    from tests.real.support.bridge import Bridge
+    from tests.real.support.bridges import Bridges
+    from tests.real.support.witness import Witness
+
+
+def turns_of(model: ScriptedModel, session_id: str) -> list[ModelRequest]:
+    """Return a session's own requests to the model, without those for titles."""
+    return [one for one in model.requests if one.session_id == session_id and one.tools]
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_a_task_is_started_answered_continued_listed_and_ended(
+    bridges: Bridges, witness: Witness, project: Path, era: Literal["legacy", "auto"]
+) -> None:
+    """The main job, with a client that shakes hands and with one that does not."""
+    bridge = await bridges.attached(mode=era)
+    first = await bridge.start("SAY:It is done.", project, title="My task")
+    session_id = first.session_id
+    second = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:Once more.")
+    status = await bridge.status(session_id)
+    listed = await bridge.listed()
+    existed = await witness.session(session_id)
+    said = await witness.user_texts(session_id)
+    ended = await bridge.end(session_id)
+
+    assert (first.status, first.is_error) == ("completed", False)
+    assert "It is done." in first.text
+    assert first.structured["turn"] == 1
+    assert first.structured["directory"] == str(project)
+    assert (second.status, second.structured["turn"]) == ("completed", 2)
+    assert "Once more." in second.text
+    assert "It is done." not in second.text
+    assert status.status == "completed"
+    assert set(listed) == {session_id}
+    assert listed[session_id] in {"completed", "idle"}
+    assert existed is not None
+    assert (existed["directory"], existed["title"]) == (str(project), "My task")
+    assert said == ["SAY:It is done.", "SAY:Once more."]
+    assert (ended.status, ended.structured["action"]) == ("ended", "delete")
+    await witness.ended(session_id, project)
+    assert await bridge.listed() == {}
+
+
+async def test_each_reply_reaches_the_model_and_is_answered_by_itself(
+    bridge: Bridge, witness: Witness, model: ScriptedModel, project: Path
+) -> None:
+    """Case B19: a follow-up prompt is not lost, and no older answer is given for it."""
+    started = await bridge.start("remember ALPHA", project)
+    session_id = started.session_id
+    beta = await bridge.call("opencode-reply", sessionId=session_id, prompt="now say BETA")
+    gamma = await bridge.call("opencode-reply", sessionId=session_id, prompt="now say GAMMA")
+
+    assert "You said: now say BETA" in beta.text
+    assert "You said: now say GAMMA" in gamma.text
+    assert "BETA" not in gamma.structured["content"].replace(session_id, "")
+    assert len(await witness.user_texts(session_id)) == 3
+    last = turns_of(model, session_id)[-1]
+    assert last.prompt == "now say GAMMA"
+    assert "remember ALPHA" in str(last.body["messages"])
+
+
+async def test_a_start_without_waiting_returns_at_once_and_goes_on(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """Case B17: nothing in that path waits for the model."""
+    began = time.monotonic()
+    started = await bridge.start("SLOW:60\nSAY:slow answer", project, wait_seconds=0)
+    took_s = time.monotonic() - began
+    await witness.streaming(started.session_id)
+    meanwhile = await bridge.status(started.session_id)
+    settled = await bridge.settled(started.session_id)
+
+    assert (started.status, started.is_error) == ("running", False)
+    assert took_s < 5, "the model needs six seconds"
+    assert meanwhile.status == "running"
+    assert meanwhile.structured["executionState"] == "active"
+    assert settled.status == "completed"
+    assert "w59" in settled.text
+
+
+async def test_a_wait_that_runs_out_gives_a_snapshot_and_names_the_next_call(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    answer = await bridge.start(ENDLESS, project, wait_seconds=1)
+
+    assert (answer.status, answer.is_error) == ("running", False)
+    assert "opencode-status" in answer.text
+    assert witness.streams(answer.session_id), "the turn goes on"
+    await bridge.end(answer.session_id)
+
+
+async def test_options_reach_opencode_and_last_for_the_session(
+    bridge: Bridge, witness: Witness, model: ScriptedModel, project: Path
+) -> None:
+    started = await bridge.call_exactly(
+        "opencode",
+        {
+            "prompt": "SAY:one",
+            "cwd": str(project),
+            "model": "scripted/two",
+            "agent": "plan",
+            "title": "Titled",
+            "base-instructions": "BASE-RULES",
+            "developer-instructions": "DEVELOPER-RULES",
+        },
+    )
+    session_id = started.session_id
+    await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:two")
+    changed = await bridge.call_exactly(
+        "opencode-reply",
+        {
+            "sessionId": session_id,
+            "prompt": "SAY:three",
+            "model": "scripted/one",
+            "agent": "build",
+            "developer-instructions": "OTHER-RULES",
+        },
+    )
+
+    first, second, third = turns_of(model, session_id)
+    assert [request.model for request in (first, second, third)] == ["two", "two", "one"]
+    for request in (first, second):
+        system = str(request.body["messages"][0])
+        assert "BASE-RULES" in system
+        assert "DEVELOPER-RULES" in system
+    assert "OTHER-RULES" in str(third.body["messages"][0])
+    assert "DEVELOPER-RULES" not in str(third.body["messages"][0])
+    assert (started.structured["model"], started.structured["agent"]) == ("scripted/two", "plan")
+    assert (changed.structured["model"], changed.structured["agent"]) == ("scripted/one", "build")
+    session = await witness.session(session_id)
+    assert session is not None
+    assert session["title"] == "Titled"
+
+
+async def test_what_the_turn_did_is_told(bridge: Bridge, project: Path) -> None:
+    target = project / "new.txt"
+    answer = await bridge.start(
+        f"{bash('echo hi')}\n{write(target, 'made')}\nTHEN\nSAY:Both are done.", project
+    )
+
+    assert answer.status == "completed"
+    assert "Both are done." in answer.text
+    assert target.read_text(encoding="utf-8") == "made"
+    assert sorted(call["tool"] for call in answer.structured["toolCalls"]) == ["bash", "write"]
+    assert {call["status"] for call in answer.structured["toolCalls"]} == {"completed"}
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "error"),
+    [
+        pytest.param("EMPTY", "failed", "EMPTY_RESPONSE", id="empty"),
+        pytest.param("BLANK", "failed", "EMPTY_RESPONSE", id="white-space"),
+        pytest.param("MALFORMED", "failed", None, id="malformed"),
+        pytest.param("SAY:partly\nFINISH:content_filter", "failed", None, id="content-filter"),
+        pytest.param("STATUS:401", "failed", None, id="refused-by-the-provider"),
+    ],
+)
+async def test_a_turn_without_a_good_answer_has_failed(
+    bridge: Bridge, project: Path, script: str, status: str, error: str | None
+) -> None:
+    answer = await bridge.start(script, project)
+
+    assert (answer.status, answer.is_error) == (status, True)
+    assert answer.error is not None
+    assert error in {None, answer.error}
+    assert answer.structured["error"]["message"] in answer.text
+    assert (await bridge.status(answer.session_id)).status == status
+    assert (await bridge.end(answer.session_id)).status == "ended"
+
+
+async def test_an_answer_cut_at_the_token_limit_is_complete_with_a_warning(
+    bridge: Bridge, project: Path
+) -> None:
+    answer = await bridge.start("SAY:half an ans\nFINISH:length", project)
+
+    assert (answer.status, answer.is_error) == ("completed", False)
+    assert "half an ans" in answer.text
+    assert "TRUNCATED" in [warning["code"] for warning in answer.structured["warnings"]]
+
+
+async def test_a_provider_that_recovers_only_delays_the_answer(
+    bridge: Bridge, project: Path
+) -> None:
+    """OpenCode: a 503 of the provider is retried by OpenCode itself (facts 8.5)."""
+    answer = await bridge.start("STATUS:503,1\nSAY:after all", project)
+
+    assert answer.status == "completed"
+    assert "after all" in answer.text
+
+
+async def test_a_prompt_for_an_unknown_model_fails_and_names_it(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """Case B11: OpenCode takes the prompt with 204 and runs nothing (facts 2.4)."""
+    answer = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), model="nosuch/none")
+
+    assert answer.is_error
+    assert "nosuch/none" in answer.text
+    assert not await witness.busy(project)
+    if "sessionId" in answer.structured:
+        assert (await bridge.end(answer.session_id)).status == "ended"
+    assert await bridge.listed() == {}
+
+
+async def test_a_prompt_for_an_unknown_agent_fails_and_names_it(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """OpenCode: not even the user message is stored, yet it answers 204 (facts 2.4)."""
+    answer = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), agent="no-such-agent")
+
+    assert answer.is_error
+    assert "no-such-agent" in answer.text
+    assert not await witness.busy(project)
+
+
+async def test_a_turn_that_runs_out_of_time_is_stopped(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    answer = await bridge.start(ENDLESS, project, timeout_seconds=2)
+
+    assert (answer.status, answer.is_error) == ("timeout", True)
+    assert answer.structured["cleanup"] == "complete"
+    assert not await witness.leftovers(answer.session_id, project)
+    again = await bridge.call("opencode-reply", sessionId=answer.session_id, prompt="SAY:alive")
+    assert (again.status, "alive" in again.text) == ("completed", True)
+
+
+async def test_a_second_prompt_to_a_running_turn_is_refused(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    session_id = await bridge.begin(ENDLESS, project)
+    await witness.streaming(session_id)
+    answer = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:no")
+
+    assert answer.error == "SESSION_BUSY"
+    assert await witness.user_texts(session_id) == [ENDLESS]
+    await bridge.end(session_id)
+
+
+async def test_two_replies_at_once_become_one_turn(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    started = await bridge.start("SAY:ready", project)
+    session_id = started.session_id
+    answers = await asyncio.gather(
+        *(
+            bridge.call("opencode-reply", sessionId=session_id, prompt=f"SLOW:20\nSAY:{name}")
+            for name in ("left", "right")
+        )
+    )
+
+    assert sorted(answer.error or "fine" for answer in answers) == ["SESSION_BUSY", "fine"]
+    assert len(await witness.user_texts(session_id)) == 2
+
+
+async def test_sessions_in_several_folders_are_each_asked_in_their_own(
+    bridge: Bridge, witness: Witness, tmp_path: Path
+) -> None:
+    """Case B09: OpenCode's status is per directory (facts 1.7)."""
+    folders = [write_project(tmp_path / name) for name in ("a", "b")]
+    sessions = [await bridge.begin("SLOW:80", folder) for folder in folders]
+    for session_id in sessions:
+        await witness.streaming(session_id)
+    running = await bridge.listed()
+    for session_id in sessions:
+        await bridge.settled(session_id)
+    settled = await bridge.listed()
+
+    assert running == dict.fromkeys(sessions, "running")
+    assert set(settled) == set(sessions)
+    assert "running" not in settled.values()
+
+
+async def test_a_reader_of_either_half_finds_the_answer_the_id_and_the_state(
+    bridge: Bridge, project: Path
+) -> None:
+    """Cases B25 and B27: some clients show only the text, others only the structured half."""
+    first = await bridge.start('SAY:He said "yes",\nSAY:\tthen left.\nSAY:The end.', project)
+    found = re.search(r"ses_\w+", first.text)
+    assert found is not None
+    by_text = await bridge.call("opencode-reply", threadId=found[0], prompt="SAY:by text")
+    by_data = await bridge.call(
+        "opencode-reply", conversationId=first.structured["threadId"], prompt="SAY:by data"
+    )
+
+    for half in (first.text, first.structured["content"]):
+        assert 'He said "yes",' in half
+        assert "The end." in half
+    assert "completed" in first.text
+    assert by_text.session_id == by_data.session_id == first.session_id
+    assert by_data.structured["turn"] == 3
+
+
+async def test_a_list_is_paged(bridge: Bridge, project: Path) -> None:
+    sessions = [(await bridge.start(f"SAY:{n}", project)).session_id for n in range(3)]
+    first = await bridge.call("opencode-status", limit=2)
+    rest = await bridge.call("opencode-status", limit=2, offset=first.structured["nextOffset"])
+
+    assert (first.structured["total"], first.structured["hasMore"]) == (3, True)
+    assert rest.structured["hasMore"] is False
+    pages = [entry for page in (first, rest) for entry in page.structured["sessions"]]
+    assert [entry["sessionId"] for entry in pages] == list(reversed(sessions))
+
+
+async def test_a_long_wait_reports_progress(bridge: Bridge, project: Path) -> None:
+    """Contract §2.1: at least every 10 s, and none after the answer."""
+    heard: list[float] = []
+
+    async def listen(progress: float, total: float | None, message: str | None) -> None:
+        del total
+        heard.append(progress)
+        assert message is not None
+        assert len(message) <= 200
+
+    await bridge.call_exactly(
+        "opencode",
+        {"prompt": "SLOW:115", "cwd": str(project), "wait-seconds": 30},
+        progress=listen,
+    )
+
+    assert heard
+    assert heard == sorted(set(heard)), "progress only rises"
+
+
+async def test_a_failed_provider_is_retried_and_shown_as_running(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    session_id = await bridge.begin("STATUS:503", project)
+
+    async def retrying() -> bool:
+        return session_id in await witness.busy(project)
+
+    await eventually(retrying, within_s=15, what="OpenCode retries")
+    assert (await bridge.status(session_id)).status == "running"
+    await bridge.end(session_id)

@@ -1,0 +1,233 @@
+"""Ends and leases: an accepted end stays accepted, and one process at a time works on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opencode_mcp.errors import (
+    EndConflictError,
+    LeaseLostError,
+    SessionNotFoundError,
+    StaleSessionError,
+)
+from opencode_mcp.lifecycle import IllegalMoveError, Phase
+from opencode_mcp.records import EndAction, Ending, Lease
+from tests.store.make import START, a_tombstone, a_turn, ended, tracked
+
+if TYPE_CHECKING:
+    from opencode_mcp.store.store import Store
+
+DELETE, ARCHIVE = EndAction.DELETE, EndAction.ARCHIVE
+
+
+def lives(_holder: str) -> bool:
+    return False
+
+
+def is_dead(_holder: str) -> bool:
+    return True
+
+
+async def taken(store: Store, holder: str = "me") -> Lease:
+    lease = await store.take_lease("ses_1", holder, lives)
+    assert lease is not None
+    return lease
+
+
+@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.QUARANTINED])
+async def test_an_end_is_recorded_with_its_action(store: Store, phase: Phase) -> None:
+    session = await tracked(store)
+    if phase is Phase.QUARANTINED:
+        session = await store.move(session, phase)
+    ending = await store.begin_end("ses_1", ARCHIVE, DELETE)
+    assert ending == replace(
+        session,
+        phase=Phase.ENDING,
+        version=session.version + 1,
+        updated_at=ending.updated_at,
+        ending=Ending(action=ARCHIVE, since=ending.updated_at),
+    )
+    assert await store.resolve("ses_1") == ending
+
+
+async def test_an_end_without_an_action_takes_the_default(store: Store) -> None:
+    await tracked(store)
+    session = await store.begin_end("ses_1", None, DELETE)
+    assert session.ending is not None
+    assert session.ending.action is DELETE
+
+
+@pytest.mark.parametrize(
+    ("pending", "asked"),
+    [
+        pytest.param(ARCHIVE, None, id="none-joins-archive"),
+        pytest.param(DELETE, None, id="none-joins-delete"),
+        pytest.param(ARCHIVE, ARCHIVE, id="archive-joins-archive"),
+        pytest.param(DELETE, DELETE, id="delete-joins-delete"),
+    ],
+)
+async def test_a_second_end_joins_the_first(
+    store: Store, pending: EndAction, asked: EndAction | None
+) -> None:
+    await tracked(store)
+    first = await store.begin_end("ses_1", pending, DELETE)
+    # The default of the second must not decide: it joins.
+    assert await store.begin_end("ses_1", asked, DELETE) == first
+    assert await store.begin_end("ses_1", asked, ARCHIVE) == first
+
+
+async def test_a_delete_replaces_a_pending_archive(store: Store) -> None:
+    await tracked(store)
+    first = await store.begin_end("ses_1", ARCHIVE, DELETE)
+    second = await store.begin_end("ses_1", DELETE, DELETE)
+    assert first.ending is not None
+    assert second.ending == replace(first.ending, action=DELETE)
+    assert await store.resolve("ses_1") == second
+
+
+async def test_an_archive_over_a_pending_delete_is_a_conflict(store: Store) -> None:
+    await tracked(store)
+    first = await store.begin_end("ses_1", DELETE, DELETE)
+    with pytest.raises(EndConflictError):
+        await store.begin_end("ses_1", ARCHIVE, DELETE)
+    assert await store.resolve("ses_1") == first
+
+
+async def test_an_end_of_an_unknown_or_ended_session_finds_nothing(store: Store) -> None:
+    await ended(store)
+    for session_id in ("ses_1", "ses_none"):
+        with pytest.raises(SessionNotFoundError):
+            await store.begin_end(session_id, None, DELETE)
+        assert await store.take_lease(session_id, "me", lives) is None
+
+
+async def test_attempts_and_the_sent_delete_are_noted(store: Store) -> None:
+    await tracked(store)
+    begun = await store.begin_end("ses_1", None, DELETE)
+    fence = (await taken(store)).fence
+    await store.note_attempt("ses_1", fence, last_error=None, new_attempt=True)
+    await store.note_delete_sent("ses_1", fence)
+    await store.note_attempt("ses_1", fence, last_error="503", new_attempt=False)
+    await store.note_attempt("ses_1", fence, last_error="again", new_attempt=True)
+    session = await store.resolve("ses_1")
+    assert session is not None
+    assert session.ending == Ending(
+        action=DELETE, since=begun.updated_at, attempt=2, last_error="again", delete_sent=True
+    )
+    assert session.updated_at == begun.updated_at  # our retries are not somebody's use of it
+    assert session.version > begun.version
+
+
+async def test_a_finished_end_leaves_a_tombstone_and_nothing_else(store: Store) -> None:
+    session = await tracked(store)
+    await store.begin_turn(session, a_turn())
+    await store.begin_end("ses_1", None, DELETE)
+    lease = await taken(store)
+    await store.finish_end(a_tombstone(), lease.fence)
+    assert await store.tombstone("ses_1") == a_tombstone()
+    assert await store.resolve("ses_1") is None
+    assert await store.turn("ses_1", 1) is None
+    assert await store.count_sessions("local") == 0
+    await store.release_lease(lease)
+    with pytest.raises(LeaseLostError):
+        await store.finish_end(a_tombstone(), lease.fence)
+
+
+async def test_an_archive_that_a_delete_replaced_meanwhile_cannot_be_finished(
+    store: Store,
+) -> None:
+    await tracked(store)
+    await store.begin_end("ses_1", ARCHIVE, DELETE)
+    lease = await taken(store)
+    session = await store.begin_end("ses_1", DELETE, DELETE)
+    with pytest.raises(StaleSessionError):
+        await store.finish_end(replace(a_tombstone(), action=ARCHIVE), lease.fence)
+    assert await store.resolve("ses_1") == session
+    assert await store.tombstone("ses_1") is None
+    await store.finish_end(a_tombstone(), lease.fence)
+
+
+async def test_a_session_that_was_not_asked_to_end_cannot_be_finished(store: Store) -> None:
+    session = await tracked(store)
+    lease = await taken(store)
+    with pytest.raises(IllegalMoveError):
+        await store.finish_end(a_tombstone(), lease.fence)
+    with pytest.raises(ValueError, match="not ending"):
+        await store.note_attempt("ses_1", lease.fence, last_error=None, new_attempt=True)
+    assert await store.resolve("ses_1") == session
+    assert await store.tombstone("ses_1") is None
+
+
+@pytest.mark.parametrize("how", ["taken-over", "released", "never-taken"])
+async def test_nothing_is_written_under_a_lease_that_is_not_in_force(
+    store: Store, how: str
+) -> None:
+    await tracked(store)
+    begun = await store.begin_end("ses_1", None, DELETE)
+    fence = 1
+    if how != "never-taken":
+        lease = await taken(store)
+        fence = lease.fence
+        if how == "taken-over":
+            assert await store.take_lease("ses_1", "other", is_dead)
+        else:
+            await store.release_lease(lease)
+    with pytest.raises(LeaseLostError):
+        await store.note_attempt("ses_1", fence, last_error=None, new_attempt=True)
+    with pytest.raises(LeaseLostError):
+        await store.note_delete_sent("ses_1", fence)
+    with pytest.raises(LeaseLostError):
+        await store.finish_end(a_tombstone(), fence)
+    assert await store.resolve("ses_1") == begun
+    assert await store.tombstone("ses_1") is None
+
+
+async def test_a_lease_is_refused_while_its_holder_may_live(store: Store) -> None:
+    await tracked(store)
+    lease = await taken(store)
+    asked: list[str] = []
+
+    def may_take_from(holder: str) -> bool:
+        asked.append(holder)
+        return False
+
+    assert await store.take_lease("ses_1", "other", may_take_from) is None
+    assert asked == ["me"]
+    await store.begin_end("ses_1", None, DELETE)
+    await store.note_delete_sent("ses_1", lease.fence)  # still in force
+
+
+async def test_each_taking_of_a_lease_has_a_higher_fence(store: Store) -> None:
+    await tracked(store)
+    first = await taken(store)
+    again = await taken(store)
+    from_dead = await store.take_lease("ses_1", "other", is_dead)
+    assert from_dead is not None
+    await store.release_lease(first)  # not in force: frees nothing
+    assert await store.take_lease("ses_1", "me", lives) is None
+    await store.release_lease(from_dead)
+    freed = await taken(store)
+    fences = [first.fence, again.fence, from_dead.fence, freed.fence]
+    assert fences == sorted(set(fences))
+    assert from_dead.holder == "other"
+
+
+async def test_old_tombstones_are_purged_and_young_ones_stay(store: Store) -> None:
+    for days, session_id in enumerate(("ses_new", "ses_old")):
+        await tracked(store, session_id)
+        await store.begin_end(session_id, None, DELETE)
+        lease = await store.take_lease(session_id, "me", lives)
+        assert lease is not None
+        stone = a_tombstone(session_id, ended_at=START - timedelta(days=days))
+        await store.finish_end(stone, lease.fence)
+    await tracked(store)
+    await store.add_alias("thread", "ses_1")
+    assert await store.purge_tombstones(START) == 1
+    assert await store.tombstone("ses_old") is None
+    assert await store.tombstone("ses_new") is not None
+    assert await store.resolve("thread") is not None  # an alias of a living session stays
+    assert await store.purge_tombstones(START) == 0

@@ -1,0 +1,179 @@
+"""Logging: standard error only, one line a record, ids beside the text, no content.
+
+Each test runs a process of its own, since logging belongs to a whole process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+def run(code: str) -> list[str]:
+    """Run code after logging was set up as its first line says; return standard error's lines."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "", "standard output belongs to the protocol"
+    return done.stderr.splitlines()
+
+
+def run_json(code: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(code)]
+
+
+def test_json_line_holds_time_level_logger_message_and_ids() -> None:
+    (line,) = run_json("""
+        import logging
+        from opencode_mcp.logs import configure_logging
+        configure_logging("info")
+        log = logging.getLogger("opencode_mcp.engine")
+        log.info("turn %s began", 2, extra={"session_id": "ses_1"})
+        log.debug("not shown")
+    """)
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "INFO",
+        "logger": "opencode_mcp.engine",
+        "message": "turn 2 began",
+        "session_id": "ses_1",
+    }
+
+
+def test_text_line_holds_the_same() -> None:
+    (line,) = run("""
+        import logging
+        from opencode_mcp.logs import configure_logging
+        configure_logging("debug", "text")
+        extra = {"session_id": "ses_1", "note": "two\\nlines"}
+        logging.getLogger("opencode_mcp.app").debug("hello", extra=extra)
+    """)
+    moment, rest = line.split(" ", 1)
+    assert moment.endswith("Z")
+    assert rest == "DEBUG opencode_mcp.app hello session_id=ses_1 note='two\\nlines'"
+
+
+def test_terminal_gets_text() -> None:
+    """Contract §4, LOG_FORMAT."""
+    ours, theirs = pty.openpty()
+    try:
+        code = """
+            import logging
+            from opencode_mcp.logs import configure_logging
+            configure_logging("info")
+            logging.getLogger("opencode_mcp").info("hello")
+        """
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            env=ENVIRONMENT,
+            stderr=theirs,
+            check=True,
+            timeout=60,
+        )
+        assert b"INFO opencode_mcp hello" in os.read(ours, 4096)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_fastmcp_and_mcp_log_as_we_do_and_never_below_info(order: str) -> None:
+    """FastMCP: at DEBUG it logs a tool's arguments; its own handler wraps lines (12.3)."""
+    setup = 'from opencode_mcp.logs import configure_logging; configure_logging("debug")'
+    load = "import fastmcp"
+    first, second = (setup, load) if order == "before" else (load, setup)
+    lines = run_json(f"""
+        import logging
+        {first}
+        {second}
+        for name in ("fastmcp.server", "mcp.server"):
+            logging.getLogger(name).debug("hunter2")
+            logging.getLogger(name).info("a long line " * 30)
+    """)
+    assert [line["logger"] for line in lines] == ["fastmcp.server", "mcp.server"]
+    assert all(line["message"] == "a long line " * 30 for line in lines)
+
+
+def test_other_packages_are_heard_from_warning_on() -> None:
+    lines = run_json("""
+        import logging, warnings
+        from opencode_mcp.logs import configure_logging
+        configure_logging("debug")
+        logging.getLogger("somebody").info("not shown")
+        logging.getLogger("somebody").warning("shown")
+        warnings.warn("odd")
+    """)
+    assert [line["logger"] for line in lines] == ["somebody", "py.warnings"]
+
+
+def test_last_set_up_counts_and_nothing_is_said_twice() -> None:
+    lines = run("""
+        import logging
+        from opencode_mcp.logs import configure_logging
+        configure_logging("error", "json")
+        configure_logging("info", "text")
+        logging.getLogger("opencode_mcp").info("once")
+    """)
+    assert [line.partition(" ")[2] for line in lines] == ["INFO opencode_mcp once"]
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_exception_that_quotes_its_input_is_logged_without_it(log_format: str) -> None:
+    """Ours: prompts and answers never reach the log, not even through somebody's error text."""
+    lines = run(f"""
+        import asyncio, logging
+        from pydantic import TypeAdapter
+        from opencode_mcp.logs import configure_logging
+        configure_logging("info", "{log_format}")
+        log = logging.getLogger("opencode_mcp")
+        def quote():
+            TypeAdapter(int).validate_python("hunter2")
+        try:
+            quote()
+        except ValueError as error:
+            try:
+                raise KeyError("ses_1") from error
+            except KeyError:
+                log.exception("failed")
+        async def group():
+            async with asyncio.TaskGroup() as tasks:
+                async def one(): quote()
+                tasks.create_task(one())
+        try:
+            asyncio.run(group())
+        except ExceptionGroup:
+            log.exception("failed again")
+    """)
+    text = "\n".join(lines)
+    assert "hunter2" not in text
+    assert "in quote" in text
+    assert "builtins.KeyError: 'ses_1'" in text
+    assert text.count("ValidationError: (text left out") == 2
+    if log_format == "json":
+        assert [json.loads(line)["message"] for line in lines] == ["failed", "failed again"]
+        assert "exception" in json.loads(lines[0])
+
+
+def test_setting_up_logging_imports_nothing_of_the_framework() -> None:
+    """Ours: the start is measured (issue 2)."""
+    run("""
+        import sys
+        from opencode_mcp.logs import configure_logging
+        configure_logging("info", "text")
+        heavy = {"fastmcp", "mcp", "aiohttp", "pydantic", "pythonjsonlogger"} & set(sys.modules)
+        assert not heavy, heavy
+    """)
