@@ -30,7 +30,8 @@ def _not_blank(value: str) -> str:
     return value
 
 
-Int = Annotated[int, BeforeValidator(_no_bool)]
+#: after the bounds, or they would be missing from the schema
+NotBool = BeforeValidator(_no_bool)
 Prompt = Annotated[
     str,
     Field(
@@ -133,10 +134,10 @@ class StartArguments(Arguments):
     title: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
         None, description="A name for the session in lists. Omitted: OpenCode makes one."
     )
-    timeout_seconds: Annotated[Int, Field(ge=1)] | None = Field(
+    timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
         None, alias="timeout-seconds", description=_TIMEOUT
     )
-    wait_seconds: Annotated[Int, Field(ge=0, le=MAX_WAIT_S)] | None = Field(
+    wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=_WAIT
     )
 
@@ -153,10 +154,10 @@ class ReplyArguments(SessionReference):
         alias="developer-instructions",
         description=_DEVELOPER + "; replace those of earlier turns.",
     )
-    timeout_seconds: Annotated[Int, Field(ge=1)] | None = Field(
+    timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
         None, alias="timeout-seconds", description=_TIMEOUT
     )
-    wait_seconds: Annotated[Int, Field(ge=0, le=MAX_WAIT_S)] | None = Field(
+    wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=_WAIT
     )
 
@@ -164,10 +165,10 @@ class ReplyArguments(SessionReference):
 class StatusArguments(SessionReference):
     """`opencode-status`."""
 
-    offset: Annotated[Int, Field(ge=0)] | None = Field(
+    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
         None, description="Without an id: how many sessions to skip. Default 0."
     )
-    limit: Annotated[Int, Field(ge=1, le=MAX_PAGE)] | None = Field(
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
         None, description="Without an id: how many sessions to list. Default 20."
     )
 

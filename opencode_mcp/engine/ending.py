@@ -8,6 +8,7 @@ interrupts it (a crash, a lost answer, a cancelled call) is cured by doing it ag
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 from dataclasses import asdict, dataclass, replace
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opencode_mcp.clock import Clock
-    from opencode_mcp.engine.instances import Connection, Instances
+    from opencode_mcp.engine.instances import Connection, Instances, Reached
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.errors import OpencodeMcpError
     from opencode_mcp.records import Lease, Session
@@ -121,8 +122,8 @@ class Ender:
         try:
             return await self._until_confirmed(session_id, budget)
         except BudgetSpentError as spent:
-            if isinstance(spent.__context__, OpencodeError):
-                cause = spent.__context__
+            if isinstance(spent.__cause__, OpencodeError):
+                cause = spent.__cause__
         except _DEFINITE as error:
             cause = error
         if cause is not None:
@@ -135,16 +136,19 @@ class Ender:
 
     async def _until_confirmed(self, session_id: str, budget: Budget) -> Ended:
         """Try again, with growing pauses, until the end is confirmed or the time is up."""
-        attempt = 0
-        while True:
-            try:
-                return await self._attempt(session_id, budget)
-            except _DEFINITE:
-                raise
-            except (OpencodeError, StaleSessionError, LeaseLostError):
-                pause = _RETRY_PAUSES_S[min(attempt, len(_RETRY_PAUSES_S) - 1)]
-                attempt += 1
-                await budget.pause(pause)
+        pauses = itertools.chain(_RETRY_PAUSES_S, itertools.repeat(_RETRY_PAUSES_S[-1]))
+        last: Exception | None = None
+        try:
+            while True:
+                try:
+                    return await self._attempt(session_id, budget)
+                except _DEFINITE:
+                    raise
+                except (OpencodeError, StaleSessionError, LeaseLostError) as error:
+                    last = error
+                await budget.pause(next(pauses))
+        except BudgetSpentError as spent:
+            raise spent from last
 
     async def _attempt(self, session_id: str, budget: Budget) -> Ended:
         lease = await self._store.take_lease(session_id, self._holder, self._is_dead_holder)
@@ -181,7 +185,7 @@ class Ender:
         """Steps 4 to 9. Steps 1 to 3 (resolve, lease, durable intent) lie behind us."""
         session = await self._tracked(session_id)
         await self._store.note_attempt(session_id, lease.fence, last_error=None, new_attempt=True)
-        reached = await self._instances.of(session)
+        reached = await self._reach(session, budget)
         connection, session = reached.connection, reached.session
         stopped, aborted = await self._stop(connection, session, budget, moved=reached.moved)
         for _ in range(_RESTARTS):  # a delete may replace the pending archive meanwhile
@@ -201,6 +205,15 @@ class Ender:
             msg = f"session {session_id} was ended by another process at this moment"
             raise SessionNotFoundError(msg, session_id=session_id)
         return session
+
+    async def _reach(self, session: Session, budget: Budget) -> Reached:
+        """Reach the session's instance in time; a start that takes longer goes on by itself."""
+        task = self._keepers.spawn(self._instances.of(session))
+        done, _ = await asyncio.wait({task}, timeout=budget.left_s())
+        if not done:
+            task.add_done_callback(lambda late: late.cancelled() or late.exception())
+            raise BudgetSpentError
+        return task.result()
 
     async def _stop(
         self, connection: Connection, session: Session, budget: Budget, *, moved: bool

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.clock import Clock
@@ -20,6 +20,7 @@ from opencode_mcp.errors import (
     OpencodeError,
     OpencodeUnauthorizedError,
     OpencodeUnavailableError,
+    StaleSessionError,
 )
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.events import EventHub
@@ -49,7 +50,7 @@ class AttachSettings:
 
     url: str
     username: str
-    password: str | None
+    password: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,17 @@ class Instances:
                 f" serve its data. A managed server with the same HOME goes on with it. {REBIND}"
             )
             raise InstanceUnreachableError(msg, session_id=session.id)
-        return Reached(await self._store.rehome(session, own.instance.id), own, moved=True)
+        return Reached(await self._rehome(session, own), own, moved=True)
+
+    async def _rehome(self, session: Session, own: Connection) -> Session:
+        """Write down that the session goes on in our instance, unless somebody just did."""
+        try:
+            return await self._store.rehome(session, own.instance.id)
+        except StaleSessionError:
+            current = await self._store.resolve(session.id)
+            if current is None or current.instance_id == own.instance.id:
+                return current or session
+            return await self._store.rehome(current, own.instance.id)
 
     async def glance(self, session: Session) -> Connection | Instance:
         """Return the connection to the session's instance, or the instance if it is proven dead.
@@ -146,7 +157,8 @@ class Instances:
         if self._managed.is_dead(instance.id):
             await self._bury(instance)
             return instance
-        return self._open.get(instance.id) or await self._join(instance, session.id)
+        async with self._lock:
+            return self._open.get(instance.id) or await self._join(instance, session.id)
 
     def _can_carry_on(self, dead: Instance) -> bool:
         return not isinstance(self._own, AttachSettings) and dead.data_id is not None
@@ -231,14 +243,7 @@ class Instances:
 
     async def _bury(self, instance: Instance) -> None:
         """Write down a proven death, then remove the files that proved it."""
-        dead = Instance(
-            id=instance.id,
-            kind=instance.kind,
-            url=instance.url,
-            settings_key=instance.settings_key,
-            data_id=instance.data_id,
-            dead=True,
-        )
+        dead = replace(instance, dead=True)
         await self._store.put_instance(dead)
         self._managed.forget(instance.id)
         self._open.pop(instance.id, None)

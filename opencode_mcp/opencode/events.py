@@ -105,7 +105,7 @@ class Watch:
         if part.get("type") != "tool" or not isinstance(state, dict):
             return
         call = (session_id, str(part.get("callID")))
-        if state.get("status") not in {"pending", "running"}:
+        if str(state.get("status")) not in {"pending", "running"}:
             self._running.pop(call, None)
             return
         given = state.get("input")

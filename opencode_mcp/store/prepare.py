@@ -37,7 +37,7 @@ def prepare(path: Path, *, lock_s: float = SETUP_LOCK_S) -> Path:
     path = Path(os.path.realpath(path))
     with door(path):
         _make_folder(path.parent)
-        _try_folder(path.parent)
+        _try_folder(path)
         with _setup_lock(path, lock_s):
             _make_file(path)
             migrate(path)
@@ -50,13 +50,16 @@ def _make_folder(folder: Path) -> None:
         parent.mkdir(mode=_OWNER_ONLY_FOLDER, exist_ok=True)
 
 
-def _try_folder(folder: Path) -> None:
-    """Create a file in `folder` and drop it again: only that proves that a WAL will find room.
+def _try_folder(path: Path) -> None:
+    """Create a file beside `path` and drop it again: only that proves that a WAL will find room.
 
     Permission bits prove nothing on a read-only mount (case B39).
     """
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise unusable(path, f"nothing can be written in its folder: {error.strerror}") from error
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class FakeServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_get("/global/event", self._events)
-        app.router.add_route("*", "/{rest:.*}", self._answer)
+        app.router.add_route("*", "/{rest:(?s:.*)}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=1.0, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
@@ -137,9 +137,7 @@ class FakeServer:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         seen = Seen(request.method, request.raw_path, dict(request.headers), await request.read())
         self.seen.append(seen)
-        behaviour = (
-            self._behaviours.popleft() if len(self._behaviours) > 1 else self._behaviours[0]
-        )
+        behaviour = self._behaviours.popleft() if len(self._behaviours) > 1 else self._behaviours[0]
         return await behaviour(self, request)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:

@@ -9,10 +9,10 @@ import asyncio
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from opencode_mcp.errors import OpencodeStartError
@@ -33,6 +33,8 @@ from tests.opencode.managed_support import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    import psutil
 
 #: listens and answers as OpenCode does, and does not go when it is asked to
 _STUBBORN = """
@@ -199,9 +201,12 @@ async def test_whoever_dies_the_lock_is_free_only_when_nothing_runs(
     assert await manager.look(instance.id) is InstanceState.DEAD
 
 
-async def test_opencode_dies_even_if_both_supervisor_processes_are_killed(world: World) -> None:
+async def test_opencode_dies_even_if_both_supervisor_processes_are_killed(
+    world: World, tmp_path: Path
+) -> None:
     manager = world.manager()
-    instance = await manager.join_or_start(settings(world.home))
+    fake = fake_opencode(tmp_path / "opencode", _STUBBORN)
+    instance = await manager.join_or_start(settings(world.home, binary=fake))
     tree = world.tree(instance)
     tree.keeper.suspend()  # so that it cannot clean up
     tree.runner.kill()
@@ -331,6 +336,21 @@ async def test_a_copied_record_without_a_lock_is_dead_and_forgotten(world: World
     assert await manager.look("1" * 32) is InstanceState.DEAD
     manager.forget("1" * 32)
     assert not path.exists()
+
+
+def test_settings_are_the_same_only_if_nothing_differs(home: Path, tmp_path: Path) -> None:
+    one = settings(home, A="1", B="2")
+    assert one.key() == settings(home, B="2", A="1").key()
+    program = fake_opencode(tmp_path / "opencode", _HANGS)
+    others = [
+        replace(one, args=("--log-level", "DEBUG")),
+        settings(home, A="1", B="3"),
+        settings(home, A="1"),
+        settings(home, binary=program, A="1", B="2"),
+    ]
+    assert len({one.key(), *(other.key() for other in others)}) == 5
+    by_name = settings(home, binary="opencode", PATH=str(tmp_path))
+    assert by_name.key() == replace(by_name, binary=program).key()
 
 
 async def test_two_that_name_the_data_at_once_agree(tmp_path: Path) -> None:

@@ -68,10 +68,14 @@ async def witness(model: ScriptedModel, opencode: OpencodeServer) -> AsyncIterat
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def bridges(tmp_path: Path, opencode: OpencodeServer) -> AsyncIterator[Bridges]:
+async def bridges(
+    tmp_path: Path, opencode: OpencodeServer, witness: Witness
+) -> AsyncIterator[Bridges]:
     """Give a way to start our server, as often as a test likes."""
     async with AsyncExitStack() as stack:
         yield Bridges(stack, tmp_path, opencode)
+    for readme in tmp_path.glob("*/README.md"):
+        await witness.silence(readme.parent.resolve())
 
 
 @pytest_asyncio.fixture(loop_scope="session")

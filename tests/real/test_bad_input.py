@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import pytest_asyncio
 
+from tests.real.support.bridges import Bridges
 from tests.real.support.database import dump
+from tests.real.support.faulty_proxy import FaultyProxy
+from tests.real.support.sandbox import write_project
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.real.support.bridge import Bridge
-    from tests.real.support.bridges import Bridges
-    from tests.real.support.faulty_proxy import FaultyProxy
+    from tests.real.support.opencode_server import OpencodeServer
     from tests.real.support.witness import Witness
 
 #: must never come back in an error's text
@@ -67,26 +73,44 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.fixture
-def folder(project: Path) -> Path:
-    """Give a project with a link that leads out of the allowed roots."""
-    (project / "link").symlink_to("/etc")
-    return project
+@dataclass(frozen=True)
+class Refusing:
+    """A server with one idle session, and all that could be changed by a call to it."""
+
+    bridge: Bridge
+    proxy: FaultyProxy
+    database: Path
+    folder: Path
+    session_id: str
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def refusing(
+    opencode: OpencodeServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Refusing]:
+    """Give one server for the whole table: refused calls leave nothing behind, so it can last."""
+    base = tmp_path_factory.mktemp("refusing")
+    folder = write_project(base / "project")
+    (folder / "link").symlink_to("/etc")
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(FaultyProxy(opencode.url))
+        bridges = Bridges(stack, base, opencode)
+        bridge = await bridges.attached(SERVER_URL=proxy.url)
+        session_id = (await bridge.start("SAY:ready", folder)).session_id
+        await bridge.listed()
+        yield Refusing(bridge, proxy, bridges.database, folder, session_id)
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_bad_input_is_refused_before_anything_happens(
-    proxied: Bridge, proxy: FaultyProxy, bridges: Bridges, folder: Path, case: str
-) -> None:
+async def test_bad_input_is_refused_before_anything_happens(refusing: Refusing, case: str) -> None:
     tool, arguments, named = CASES[case]
-    ours = (await proxied.start("SAY:ready", folder)).session_id
-    await proxied.listed()
-    before = dump(bridges.database)
-    proxy.seen.clear()
-    given = {name: _fill(value, ours, folder) for name, value in arguments.items()}
+    folder = str(refusing.folder)
+    given = {name: _fill(value, refusing) for name, value in arguments.items()}
     if tool == "opencode":
-        given.setdefault("cwd", str(folder))
-    answer = await proxied.call_exactly(tool, given)
+        given.setdefault("cwd", folder)
+    before = dump(refusing.database)
+    refusing.proxy.seen.clear()
+    answer = await refusing.bridge.call_exactly(tool, given)
 
     assert answer.is_error
     assert answer.structured["kind"] == "error"
@@ -94,13 +118,13 @@ async def test_bad_input_is_refused_before_anything_happens(
     assert answer.error in expected
     assert named in answer.text
     assert _SECRET not in str(answer.structured)
-    assert proxy.seen == []
-    assert dump(bridges.database) == before
+    assert refusing.proxy.seen == []
+    assert dump(refusing.database) == before
 
 
-def _fill(value: object, session_id: str, folder: Path) -> object:
+def _fill(value: object, refusing: Refusing) -> object:
     if isinstance(value, str):
-        return value.replace(_OURS, session_id).replace("<folder>", str(folder))
+        return value.replace(_OURS, refusing.session_id).replace("<folder>", str(refusing.folder))
     return value
 
 

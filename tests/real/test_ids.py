@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,34 +63,31 @@ async def test_null_counts_as_absent(bridge: Bridge, project: Path) -> None:
     assert answer.session_id == session_id
 
 
-@pytest.mark.parametrize("tool", TOOLS)
 async def test_two_ids_at_once_are_refused_even_if_equal(
-    bridge: Bridge, witness: Witness, project: Path, tool: str
+    bridge: Bridge, witness: Witness, project: Path
 ) -> None:
     session_id = await bridge.begin(ENDLESS, project)
     await witness.streaming(session_id)
-    answer = await bridge.call(tool, sessionId=session_id, threadId=session_id, **TOOLS[tool])
+    for tool, other in itertools.product(TOOLS, (session_id, "ses_other")):
+        answer = await bridge.call(tool, sessionId=session_id, threadId=other, **TOOLS[tool])
 
-    assert (answer.is_error, answer.error) == (True, "INVALID_ARGUMENT")
-    assert "sessionId" in answer.text
+        assert (answer.is_error, answer.error) == (True, "INVALID_ARGUMENT")
+        assert "sessionId" in answer.text
     assert witness.streams(session_id), "it runs on"
     await bridge.end(session_id)
 
 
-@pytest.mark.parametrize("tool", ["opencode-reply", "opencode-end"])
-async def test_a_missing_id_is_refused(bridge: Bridge, tool: str) -> None:
-    answer = await bridge.call(tool, **TOOLS[tool])
+async def test_a_missing_id_is_refused(bridge: Bridge) -> None:
+    for tool in ("opencode-reply", "opencode-end"):
+        answer = await bridge.call(tool, **TOOLS[tool])
 
-    assert answer.error == "INVALID_ARGUMENT"
-    assert all(name in answer.text for name in NAMES)
+        assert answer.error == "INVALID_ARGUMENT"
+        assert all(name in answer.text for name in NAMES)
 
 
-@pytest.mark.parametrize("wrong", HOSTILE.values(), ids=HOSTILE)
-async def test_an_id_that_is_not_ours_reaches_nothing(
-    proxied: Bridge, proxy: FaultyProxy, wrong: str
-) -> None:
+async def test_an_id_that_is_not_ours_reaches_nothing(proxied: Bridge, proxy: FaultyProxy) -> None:
     """Case 44: refused or not found, and OpenCode hears nothing at all of it."""
-    for name in NAMES:
+    for name, wrong in itertools.product(NAMES, HOSTILE.values()):
         named: dict[str, object] = {name: wrong}
         reply = await proxied.call("opencode-reply", prompt="SAY:x", **named)
         status = await proxied.call("opencode-status", **named)
@@ -100,13 +98,12 @@ async def test_an_id_that_is_not_ours_reaches_nothing(
     assert proxy.seen == []
 
 
-@pytest.mark.parametrize("wrong", ["", "x" * 201], ids=["empty", "too-long"])
-@pytest.mark.parametrize("tool", TOOLS)
-async def test_an_id_of_a_wrong_length_is_refused(bridge: Bridge, tool: str, wrong: str) -> None:
-    answer = await bridge.call(tool, sessionId=wrong, **TOOLS[tool])
+async def test_an_id_of_a_wrong_length_is_refused(bridge: Bridge) -> None:
+    for tool, wrong in itertools.product(TOOLS, ("", "x" * 201)):
+        answer = await bridge.call(tool, sessionId=wrong, **TOOLS[tool])
 
-    assert answer.error == "INVALID_ARGUMENT"
-    assert "sessionId" in answer.text
+        assert answer.error == "INVALID_ARGUMENT"
+        assert "sessionId" in answer.text
 
 
 async def test_a_session_of_another_client_is_not_ours_to_end(

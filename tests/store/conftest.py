@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
+from opencode_mcp.clock import Clock
+from opencode_mcp.store.connection import Database, open_database
 from opencode_mcp.store.store import Store
-from tests.store.make import SteppingClock
+from tests.store.make import LIMIT_S, SteppingClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,4 +27,11 @@ def path(tmp_path: Path) -> Path:
 async def store(path: Path) -> AsyncIterator[Store]:
     """Open a store."""
     async with Store.open(path, clock=SteppingClock()) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def database(path: Path) -> AsyncIterator[Database]:
+    """Open what a store stands on, for at most LIMIT_S."""
+    async with asyncio.timeout(LIMIT_S), open_database(path, Clock()) as opened:
         yield opened

@@ -19,7 +19,11 @@ from opencode_mcp.records import (
 )
 
 if TYPE_CHECKING:
+    from opencode_mcp.store.connection import Database, Transaction
     from opencode_mcp.store.store import Store
+
+#: An end for waits that would otherwise hang a failing test.
+LIMIT_S = 10.0
 
 START = datetime(2026, 1, 31, 23, 59, 59, 123456, tzinfo=UTC)
 INSTANCE = Instance(
@@ -100,3 +104,16 @@ async def ended(store: Store, session_id: str = "ses_1") -> None:
         msg = "a fresh lease was refused"
         raise AssertionError(msg)
     await store.finish_end(a_tombstone(session_id), lease.fence)
+
+
+async def insert(write: Transaction, name: str) -> None:
+    """Insert a row into the table that depends on no other."""
+    await write.run(
+        "INSERT INTO tombstones VALUES (?, 'local', 'delete', '2026-01-01', '{}')", [name]
+    )
+
+
+async def names(database: Database) -> list[str]:
+    """Return the names that `insert` was given."""
+    rows = await database.rows("SELECT session_id FROM tombstones ORDER BY session_id")
+    return [row["session_id"] for row in rows]

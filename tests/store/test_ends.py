@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -19,6 +21,8 @@ from opencode_mcp.records import EndAction, Ending, Lease
 from tests.store.make import START, a_tombstone, a_turn, ended, tracked
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opencode_mcp.store.store import Store
 
 DELETE, ARCHIVE = EndAction.DELETE, EndAction.ARCHIVE
@@ -199,6 +203,21 @@ async def test_a_lease_is_refused_while_its_holder_may_live(store: Store) -> Non
     assert asked == ["me"]
     await store.begin_end("ses_1", None, DELETE)
     await store.note_delete_sent("ses_1", lease.fence)  # still in force
+
+
+async def test_a_dead_holders_lease_is_refused_if_a_living_one_takes_it_first(
+    store: Store, path: Path
+) -> None:
+    await tracked(store)
+    await taken(store)
+
+    def beaten(_holder: str) -> bool:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("UPDATE leases SET holder = 'third', fence = fence + 1")
+        return True
+
+    assert await store.take_lease("ses_1", "other", beaten) is None
+    assert await store.take_lease("ses_1", "third", lives)
 
 
 async def test_each_taking_of_a_lease_has_a_higher_fence(store: Store) -> None:

@@ -167,7 +167,8 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
-    assert isinstance(refusal(tmp_path / "state" / "tracking.db"), StoreUnusableError)
+    for path in (tmp_path / "state" / "tracking.db", tmp_path / "state" / "deeper" / "tracking.db"):
+        assert isinstance(refusal(path), StoreUnusableError)
 
 
 def test_a_set_up_that_never_ends_is_not_waited_for_for_ever(path: Path) -> None:

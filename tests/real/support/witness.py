@@ -108,6 +108,11 @@ class Witness:
         async with self._http.post(f"/session/{session_id}/abort") as answer:
             answer.raise_for_status()
 
+    async def silence(self, directory: Path) -> None:
+        """Stop all that is busy in a folder, so that a failed test does not slow the next one."""
+        for session_id in await self.busy(directory):
+            await self.abort(session_id)
+
     def streams(self, session_id: str) -> list[int]:
         """Return the model's open streams for a session, by request number."""
         return [
