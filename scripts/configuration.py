@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REPO = Path(__file__).resolve().parent.parent
-BEGIN = "<!-- settings: written by scripts/configuration.py -->"
-END = "<!-- end of settings -->"
+BEGIN = "<!-- settings -->"
+END = "<!-- /settings: written by scripts/configuration.py -->"
 
 #: what config.example.toml shows where the default depends on the machine, or is nothing
 EXAMPLES: Mapping[str, object] = {
@@ -89,13 +89,16 @@ def short_table() -> list[str]:
 
 
 def with_table(text: str, table: list[str]) -> str:
-    """Return a page with its table brought up to date. Raises ValueError if the marks are gone."""
+    """Return a page with its table brought up to date: behind the first mark, up to the second.
+
+    Without a second mark one is added. Raises ValueError if the first is gone.
+    """
     before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        msg = f"the page holds no {BEGIN} … {END}"
+    if not begin:
+        msg = f"the page holds no {BEGIN}"
         raise ValueError(msg)
-    return before + "\n".join([BEGIN, "", *table, "", END]) + after
+    _, end, after = rest.partition(END)
+    return before + "\n".join([BEGIN, "", *table, "", END]) + (after if end else rest)
 
 
 def example_file() -> str:

@@ -22,7 +22,7 @@ MACHINE = [
     "/" + "tmp" + "/oc/node",
     "/opt" + "/wheels",
     "/opt" + "/pypi",
-    "/root" + "/",
+    "/root" + "/.",
 ]
 REGISTRIES = ["pypi" + ".org", "python" + "hosted.org", "registry" + ".npmjs.org"]
 

@@ -105,9 +105,11 @@ def test_refusal_shows_at_most_100_characters_of_the_path_and_none_raw(root: Pat
     assert "\x1b" not in refusal("/\x1b[31mred", [root])
 
 
-def test_refusal_outside_does_not_tell_what_exists(root: Path, tmp_path: Path) -> None:
-    there = refusal(f"{tmp_path}/root-secret", [root])
-    missing = refusal(f"{tmp_path}/root-sekret", [root])
+@pytest.mark.parametrize("way", ["{top}", "{top}/root/..", "{top}/root/up"])
+def test_refusal_outside_does_not_tell_what_exists(root: Path, tmp_path: Path, way: str) -> None:
+    start = way.replace("{top}", str(tmp_path))
+    there = refusal(f"{start}/root-secret", [root])
+    missing = refusal(f"{start}/root-sekret", [root])
     assert there.replace("secret", "sekret") == missing
 
 

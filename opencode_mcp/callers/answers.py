@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opencode_mcp.callers.wire import Fault, Listed, Result
-    from opencode_mcp.engine.ending import Ended, Unconfirmed
+    from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.overview import Line
 
 

@@ -106,27 +106,31 @@ def _add_details(result: Result, session: Session, verdict: Verdict, now: dateti
         result["agent"] = agent
     if model:
         result["model"] = model
-    if verdict.finish:
-        result["finish"] = short(verdict.finish)
-    if verdict.is_over:
-        result["cleanup"] = "complete"
-        result["cost"] = verdict.usage.cost
-        result["tokens"] = _tokens(verdict.usage)
-    if verdict.warnings:
-        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
-    if verdict.failure:
-        result["error"] = _fault(verdict.failure)
-        result["resendSafety"] = (
-            "inspect_effects" if verdict.tool_calls else "no_observed_effects"
-        )
-    if verdict.files_changed:
-        result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
     if verdict.tool_calls:
         result["toolCalls"] = _calls(verdict)
     if verdict.pending:
         result["pendingApprovals"] = [_approval(ask) for ask in verdict.pending[:APPROVALS]]
     if verdict.retry:
         result["upstreamRetry"] = _retry(verdict.retry, now)
+    if verdict.is_over:
+        _add_outcome(result, verdict)
+
+
+def _add_outcome(result: Result, verdict: Verdict) -> None:
+    """Add what only a turn that is over has."""
+    result["cleanup"] = "complete"
+    result["cost"] = verdict.usage.cost
+    result["tokens"] = _tokens(verdict.usage)
+    if verdict.finish:
+        result["finish"] = short(verdict.finish)
+    if verdict.warnings:
+        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
+    if verdict.files_changed:
+        result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
+    if verdict.failure:
+        result["error"] = _fault(verdict.failure)
+        seen = verdict.tool_calls
+        result["resendSafety"] = "inspect_effects" if seen else "no_observed_effects"
 
 
 def _output_state(verdict: Verdict) -> Literal["pending", "available", "unavailable"]:
@@ -256,9 +260,11 @@ def _present_unknown(view: View) -> Result:
     session = view.session
     status: Status = "unknown" if view.unknown_because else "idle"
     action = next_call(status)
-    why = f" OpenCode cannot be asked: {short(view.unknown_because, ERROR_CHARS)}" if (
-        view.unknown_because
-    ) else ""
+    why = (
+        f" OpenCode cannot be asked: {short(view.unknown_because, ERROR_CHARS)}"
+        if (view.unknown_because)
+        else ""
+    )
     result: Result = {
         "kind": "turn",
         "status": status,

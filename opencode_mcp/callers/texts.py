@@ -14,8 +14,8 @@ Start a new OpenCode session in a folder and run its first turn there: an autono
 that reads and edits files and runs commands. Use opencode-reply to go on with a session that \
 exists.
 
-Returns the agent's answer and a sessionId. The call watches the turn for wait-seconds; if the turn \
-is not over by then, the answer is `running` (not an error) and the turn goes on: call \
+Returns the agent's answer and a sessionId. The call watches the turn for wait-seconds; if it is \
+not over by then, the answer is `running` (not an error) and the turn goes on: call \
 opencode-status. `waiting_for_approval`: it waits for a permission. `completed`: read content. \
 `failed` and `timeout` are errors that say why. Do not send the prompt again while its fate is \
 open: each call starts another session. Cancelling this call {on_cancel}. \
@@ -23,10 +23,10 @@ The agent changes files for real; nothing is undone when the session ends. End e
 opencode-end when you are done."""
 
 REPLY = """\
-Send another prompt to a session that exists and run its next turn; the agent remembers the earlier \
+Send another prompt to a session that exists and run its next turn; the agent remembers earlier \
 turns. Use opencode to start a new session.
 
-One turn at a time: while one runs this is refused with SESSION_BUSY and nothing is sent; look with \
+One turn at a time: while one runs this is refused with SESSION_BUSY and nothing is sent; see \
 opencode-status and reply when it is over. model, agent, variant and developer-instructions \
 replace the session's stored ones from this turn on. Results are those of opencode. A prompt is \
 never sent twice: if its fate is unknown the error is SUBMISSION_UNCONFIRMED, and opencode-status \
@@ -39,7 +39,7 @@ opencode-end to finish.
 
 With an id: where its newest turn stands, read from OpenCode now, with the answer once there is \
 one: `running`, `waiting_for_approval`, `stopping`, `completed`, `failed`, `cancelled`, `timeout`, \
-`idle`, `ending` (an end was accepted and is not confirmed: call opencode-end again), `quarantined` \
+`idle`, `ending` (an end was accepted, not confirmed: call opencode-end again), `quarantined` \
 (a prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). Without an id: a page of \
 offset and limit; nextOffset leads to the next one."""
 

@@ -98,7 +98,7 @@ class Tools:
     async def end(self, arguments: EndArguments, _reporter: Reporter) -> Result:
         """`opencode-end`: end a session, or say why that is not confirmed."""
         from opencode_mcp.callers import answers  # noqa: PLC0415
-        from opencode_mcp.engine.ending import Unconfirmed  # noqa: PLC0415
+        from opencode_mcp.engine.ends import Unconfirmed  # noqa: PLC0415
 
         reference = one_reference(arguments)
         engine = await self._service.engine()

@@ -33,7 +33,6 @@ _FIELDS = (
     ("cleanup", "cleanup"),
     ("total", "tracked sessions"),
     ("opencodeVersion", "OpenCode"),
-    ("hint", "hint"),
 )
 _BAD = ("failed", "timeout", "error", "ending")
 
@@ -86,9 +85,10 @@ class Screen:
     def calling(self, tool: str, arguments: Json) -> Iterator[Callable[[str], None]]:
         """Show a call while it runs; gives a function that takes the newest progress."""
         self._title(tool)
+        given = Table.grid(padding=(0, 2))
         for name, value in arguments.items():
-            shown = Text(str(value), style="dim")
-            self._console.print(Text.assemble((f"  {name}: ", "bold"), shown))
+            given.add_row(Text(name, style="bold"), Text(str(value), style="dim"))
+        self._console.print(given)
         if not self._console.is_terminal:
             yield lambda message: self._console.print(f"  … {escape(message)}")
             return

@@ -50,7 +50,7 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     if session.ending.action is EndAction.ARCHIVE:
         known = await _archive(client, session, tree, budget)
     else:
-        known = await _delete(store, connection, session, budget, before_delete)
+        known = await _delete(client, session, budget, before_delete)
     if not known and not session.ending.delete_sent:
         await _refuse_foreign_data(store, connection, session)
     await _confirm_quiet(client, tree, budget)
@@ -58,14 +58,12 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
 
 
 async def _delete(
-    store: Store,
-    connection: Connection,
+    client: OpencodeClient,
     session: Session,
     budget: Budget,
     before_delete: Callable[[], Awaitable[None]],
 ) -> bool:
     """Delete the session with all its descendants (facts 7.6); whether it was known."""
-    client = connection.client
     known = await _exists(client, session.id, budget)
     if known:
         await before_delete()

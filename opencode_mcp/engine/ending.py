@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import logging
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
 from opencode_mcp.engine.confirming import remove
+from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_turn
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
@@ -26,7 +25,6 @@ from opencode_mcp.errors import (
     OpencodeNotFoundError,
     OpencodeRefusedError,
     OpencodeUnauthorizedError,
-    SessionNotFoundError,
     StaleSessionError,
 )
 from opencode_mcp.records import EndAction, StopReason, Submission, Tombstone
@@ -38,7 +36,8 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.instances import Connection, Instances, Reached
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.errors import OpencodeMcpError
-    from opencode_mcp.records import Lease, Session
+    from opencode_mcp.opencode.client import OpencodeClient
+    from opencode_mcp.records import Lease, Session, Turn
     from opencode_mcp.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -49,31 +48,6 @@ _RETRY_PAUSES_S = (0.1, 0.25, 0.5, 1.0, 2.0)
 _JOIN_POLL_S = 0.1
 _RESTARTS = 3
 _DEFINITE = (OpencodeUnauthorizedError, OpencodeRefusedError, InstanceUnreachableError)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A confirmed end, and what it took. `action` is what was confirmed."""
-
-    session_id: str
-    action: EndAction
-    aborted_running_turn: bool
-    rejected_permissions: int
-    rejected_questions: int
-    ended_subsessions: int
-    #: it was deleted elsewhere although an archive was asked for
-    was_gone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unconfirmed:
-    """An accepted end that is not confirmed: the session stays tracked as ending."""
-
-    session_id: str
-    action: EndAction
-    reason: str
-    #: the fault that OpenCode or the instance gave; None: the time ran out
-    cause: OpencodeMcpError | None
 
 
 class Ender:
@@ -117,10 +91,11 @@ class Ender:
 
     async def _within_limit(self, session_id: str) -> Ended | Unconfirmed:
         budget = Budget(self._clock, self._cleanup_timeout_s)
+        stopped = Stopped()
         reason = "its time ran out before OpenCode confirmed it"
         cause: OpencodeMcpError | None = None
         try:
-            return await self._until_confirmed(session_id, budget)
+            return await self._until_confirmed(session_id, stopped, budget)
         except BudgetSpentError as spent:
             if isinstance(spent.__cause__, OpencodeError):
                 cause = spent.__cause__
@@ -134,14 +109,14 @@ class Ender:
         log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
         return Unconfirmed(session_id, action, reason, cause)
 
-    async def _until_confirmed(self, session_id: str, budget: Budget) -> Ended:
+    async def _until_confirmed(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
         """Try again, with growing pauses, until the end is confirmed or the time is up."""
         pauses = itertools.chain(_RETRY_PAUSES_S, itertools.repeat(_RETRY_PAUSES_S[-1]))
         last: Exception | None = None
         try:
             while True:
                 try:
-                    return await self._attempt(session_id, budget)
+                    return await self._attempt(session_id, stopped, budget)
                 except _DEFINITE:
                     raise
                 except (OpencodeError, StaleSessionError, LeaseLostError) as error:
@@ -150,60 +125,60 @@ class Ender:
         except BudgetSpentError as spent:
             raise spent from last
 
-    async def _attempt(self, session_id: str, budget: Budget) -> Ended:
+    async def _attempt(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
         lease = await self._store.take_lease(session_id, self._holder, self._is_dead_holder)
         if lease is None:  # another process of ours is at it: join, and give its answer
-            return await self._join(session_id, budget)
+            return await self._join(session_id, stopped, budget)
         try:
-            return await self._carry_out(session_id, lease, budget)
-        except SessionNotFoundError:  # ended by another process just before our lease
-            tombstone = await self._store.tombstone(session_id)
-            if tombstone is None:
-                raise
-            return _answer_of(tombstone)
-        except (OpencodeError, InstanceUnreachableError) as error:
-            await self._store.note_attempt(
-                session_id, lease.fence, last_error=str(error), new_attempt=False
-            )
-            raise
-        finally:
+            return await self._carry_out(session_id, lease, stopped, budget)
+        except BaseException as error:  # also when cancelled: the next one must not wait for us
+            if isinstance(error, OpencodeError | InstanceUnreachableError):
+                await self._store.note_attempt(
+                    session_id, lease.fence, last_error=str(error), new_attempt=False
+                )
             await self._store.release_lease(lease)
+            raise
 
-    async def _join(self, session_id: str, budget: Budget) -> Ended:
+    async def _join(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
         while True:
             tombstone = await self._store.tombstone(session_id)
             if tombstone is not None:
-                return _answer_of(tombstone)
+                return answer_of(tombstone)
             await budget.pause(_JOIN_POLL_S)
             lease = await self._store.take_lease(session_id, self._holder, self._is_dead_holder)
             if lease is not None:
                 await self._store.release_lease(lease)
                 if await self._store.tombstone(session_id) is None:
-                    return await self._attempt(session_id, budget)
+                    return await self._attempt(session_id, stopped, budget)
 
-    async def _carry_out(self, session_id: str, lease: Lease, budget: Budget) -> Ended:
-        """Steps 4 to 9. Steps 1 to 3 (resolve, lease, durable intent) lie behind us."""
+    async def _carry_out(
+        self, session_id: str, lease: Lease, stopped: Stopped, budget: Budget
+    ) -> Ended:
+        """Do steps 4 to 9; steps 1 to 3 (resolve, lease, durable intent) lie behind us."""
         session = await self._tracked(session_id)
-        await self._store.note_attempt(session_id, lease.fence, last_error=None, new_attempt=True)
+        noted = self._keepers.spawn(  # beside the reads: only the removal must come after it
+            self._store.note_attempt(session_id, lease.fence, last_error=None, new_attempt=True)
+        )
         reached = await self._reach(session, budget)
         connection, session = reached.connection, reached.session
-        stopped, aborted = await self._stop(connection, session, budget, moved=reached.moved)
+        await self._stop(connection, session, stopped, budget, moved=reached.moved)
+        await noted
         for _ in range(_RESTARTS):  # a delete may replace the pending archive meanwhile
             session = await self._tracked(session_id)
             ended = await self._remove(connection, session, stopped, lease, budget)
-            ended = replace(ended, aborted_running_turn=aborted)
             try:
                 await self._forget(session, ended, lease)
             except StaleSessionError:
                 continue
             return ended
-        raise StaleSessionError(f"session {session_id} changed again and again while it ended")
+        msg = f"session {session_id} changed again and again while it ended"
+        raise StaleSessionError(msg)
 
     async def _tracked(self, session_id: str) -> Session:
         session = await self._store.resolve(session_id)
         if session is None:
             msg = f"session {session_id} was ended by another process at this moment"
-            raise SessionNotFoundError(msg, session_id=session_id)
+            raise LeaseLostError(msg)
         return session
 
     async def _reach(self, session: Session, budget: Budget) -> Reached:
@@ -216,23 +191,45 @@ class Ender:
         return task.result()
 
     async def _stop(
-        self, connection: Connection, session: Session, budget: Budget, *, moved: bool
-    ) -> tuple[Stopped, bool]:
-        """Steps 4 to 6: stop the turn, clear what waits. Also tells whether a turn was cut."""
+        self,
+        connection: Connection,
+        session: Session,
+        stopped: Stopped,
+        budget: Budget,
+        *,
+        moved: bool,
+    ) -> None:
+        """Do steps 4 to 6: stop the turn, clear what waits; note whether a turn was cut."""
+        client = connection.client
         turn = await self._store.turn(session.id, session.turn_count)
-        keeper = self._keepers.get(session.id)
-        over = keeper is not None and keeper.verdict.is_over
-        if turn is not None and not over and not moved:
-            await wait_until_seen(connection.client, turn, budget)
-        stopped = await make_quiet(connection.client, session, budget)
-        if turn is None or turn.submission is Submission.REFUSED or over or moved:
-            return stopped, stopped.was_busy
+        runs = turn is not None and not moved and await self._may_run(client, session.id, turn)
+        if turn is not None and runs:
+            await wait_until_seen(client, turn, budget)
+        await make_quiet(client, session, stopped, budget)
+        if turn is None or not runs:  # what was busy then was somebody else's prompt
+            stopped.cut_turn |= stopped.was_busy
+            return
         try:
-            messages = await read_turn(connection.client, turn)
+            messages = await read_turn(client, turn)
         except OpencodeNotFoundError:
-            return stopped, stopped.was_busy
-        evidence = Evidence(messages, None, (), StopReason.END, settled=True)
-        return stopped, bool(messages) and judge(evidence).status is TurnStatus.CANCELLED
+            stopped.cut_turn |= stopped.was_busy
+            return
+        verdict = judge(Evidence(messages, None, (), StopReason.END, settled=True))
+        stopped.cut_turn |= bool(messages) and verdict.status is TurnStatus.CANCELLED
+
+    async def _may_run(self, client: OpencodeClient, session_id: str, turn: Turn) -> bool:
+        """Whether the newest turn may run, or be about to: its messages do not say it is over."""
+        if turn.submission is Submission.REFUSED:
+            return False
+        keeper = self._keepers.get(session_id)
+        if keeper is not None and keeper.turn.number == turn.number:
+            return not keeper.verdict.is_over
+        try:
+            messages = await read_turn(client, turn)
+        except OpencodeNotFoundError:
+            return False
+        evidence = Evidence(messages, None, (), turn.stop_reason, settled=False)
+        return not judge(evidence).is_over
 
     async def _remove(
         self,
@@ -242,7 +239,7 @@ class Ender:
         lease: Lease,
         budget: Budget,
     ) -> Ended:
-        """Steps 7 and 8: delete or archive, and confirm it by reading."""
+        """Do steps 7 and 8: delete or archive, and confirm it by reading."""
         assert session.ending is not None  # noqa: S101 - the store gives ENDING rows one
 
         async def deleting() -> None:
@@ -255,7 +252,7 @@ class Ender:
         return Ended(
             session_id=session.id,
             action=action,
-            aborted_running_turn=False,
+            aborted_running_turn=stopped.cut_turn,
             rejected_permissions=stopped.rejected_permissions,
             rejected_questions=stopped.rejected_questions,
             ended_subsessions=len(stopped.tree.ids) - 1,
@@ -269,14 +266,9 @@ class Ender:
             owner=session.owner,
             action=ended.action,
             ended_at=self._clock.now(),
-            answer_json=json.dumps(asdict(ended)),
+            answer_json=answer_json(ended),
         )
         await self._store.finish_end(tombstone, lease.fence)
         note = (("SESSION_ENDED", "the session was ended"),)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))
         log.info("session ended", extra={"session_id": session.id, "action": ended.action.value})
-
-
-def _answer_of(tombstone: Tombstone) -> Ended:
-    answer = json.loads(tombstone.answer_json)
-    return Ended(**{**answer, "action": EndAction(answer["action"])})

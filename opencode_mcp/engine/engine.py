@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from opencode_mcp.engine.ending import Ended, Ender, Unconfirmed
+from opencode_mcp.engine.ending import Ender
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
@@ -42,7 +43,7 @@ class EngineLimits:
 class Engine:
     """Starts, watches and ends sessions. One for each process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
         *,
         store: Store,

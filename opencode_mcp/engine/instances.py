@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from opencode_mcp.clock import Clock
 from opencode_mcp.engine.recovery import settle_old_starts
 from opencode_mcp.errors import (
     InstanceUnreachableError,
@@ -28,6 +27,7 @@ from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedIn
 from opencode_mcp.records import Instance, InstanceKind
 
 if TYPE_CHECKING:
+    from opencode_mcp.clock import Clock
     from opencode_mcp.opencode.managed import StartSettings
     from opencode_mcp.records import Session
     from opencode_mcp.store.store import Store

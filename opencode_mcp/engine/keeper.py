@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_asks, read_tree, read_turn
-from opencode_mcp.engine.stopping import make_quiet, wait_until_seen
+from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
 from opencode_mcp.errors import OpencodeError, OpencodeNotFoundError, StoreError
 from opencode_mcp.records import StopReason
 
@@ -179,7 +179,7 @@ class Keeper:
         """Stop the turn; the next look reads what came of it."""
         budget = Budget(self._clock, STOP_S)
         await wait_until_seen(self.connection.client, self.turn, budget)
-        await make_quiet(self.connection.client, self.session, budget)
+        await make_quiet(self.connection.client, self.session, Stopped(), budget)
         self._is_stopped = True
 
     async def _wait(self, seconds: float) -> None:

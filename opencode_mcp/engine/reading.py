@@ -39,9 +39,7 @@ async def read_tree(client: OpencodeClient, session: Session, *, timeout_s: floa
     directory_of = {session.id: session.directory}
     level = [session.id]
     while level:
-        families = await asyncio.gather(
-            *(_children(client, parent, timeout_s) for parent in level)
-        )
+        families = await asyncio.gather(*(_children(client, parent, timeout_s) for parent in level))
         level = []
         for child_id, directory in (pair for family in families for pair in family):
             if child_id not in directory_of:

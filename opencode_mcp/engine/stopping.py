@@ -8,7 +8,7 @@ and lists, since a 200 from an abort proves nothing.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.reading import Asks, Tree, read_asks, read_busy, read_tree
@@ -30,10 +30,13 @@ _UNSEEN_POLL_S = 0.02
 
 @dataclass(slots=True)
 class Stopped:
-    """What it took to make the tree quiet."""
+    """What it took to make a session's tree quiet, over all the attempts of one procedure."""
 
-    tree: Tree
+    #: all that was ever found: after a delete the children cannot be listed any more
+    tree: Tree = field(default_factory=lambda: Tree({}))
     was_busy: bool = False
+    #: the newest turn was cut short by us
+    cut_turn: bool = False
     rejected_permissions: int = 0
     rejected_questions: int = 0
 
@@ -56,13 +59,15 @@ async def wait_until_seen(client: OpencodeClient, turn: Turn, budget: Budget) ->
     return False
 
 
-async def make_quiet(client: OpencodeClient, session: Session, budget: Budget) -> Stopped:
+async def make_quiet(
+    client: OpencodeClient, session: Session, stopped: Stopped, budget: Budget
+) -> None:
     """Abort and reject until two rounds in a row find nothing of the tree busy or waiting.
 
     The first round aborts in any case: a prompt may be about to start a turn (facts 4.6).
-    Raises BudgetSpentError, and what the client raises.
+    What it took is added to `stopped`. Raises BudgetSpentError, and what the client raises.
     """
-    stopped = Stopped(Tree({session.id: session.directory}))
+    stopped.tree = Tree({session.id: session.directory, **stopped.tree.directory_of})
     rounds, clean_rounds = 0, 0
     while True:
         busy, asks = await _look(client, session, stopped, budget)
@@ -73,7 +78,7 @@ async def make_quiet(client: OpencodeClient, session: Session, budget: Budget) -
             await _reject(client, stopped, budget)
         clean_rounds = 0 if busy or asks else clean_rounds + 1
         if clean_rounds == CLEAN_ROUNDS:
-            return stopped
+            return
         rounds += 1
         await budget.pause(ROUND_GAP_S)
 

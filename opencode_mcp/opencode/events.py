@@ -32,7 +32,7 @@ _SILENCE_HEARTBEATS = 2.5
 _RECONNECT_FIRST_S = 0.25
 _RECONNECT_MAX_S = 5.0
 
-#: kinds that always may have changed what a session is doing
+#: kinds that may have changed what a session is doing; a finished message is followed by an idle
 _WAKING = frozenset({"session.idle", "session.status", "session.error", "session.deleted"})
 _WAKING_FAMILIES = ("permission.", "question.")
 #: OpenCode dropped every run of a folder, or of all (facts 9.5)
@@ -90,10 +90,10 @@ class Watch:
             case "message.part.updated":
                 self._note_tool(session_id, event)
             case "message.updated":
-                info = event.part("info")
-                time = info.get("time")
-                if "error" in info or (isinstance(time, dict) and "completed" in time):
+                if "error" in event.part("info"):
                     self.wake()
+            case "session.status" if event.part("status").get("type") == "busy":
+                pass  # begins a turn that its watcher knows of: nothing to read yet
             case kind if kind in _WAKING or kind.startswith(_WAKING_FAMILIES):
                 if kind == "session.idle":
                     self._running = {k: v for k, v in self._running.items() if k[0] != session_id}

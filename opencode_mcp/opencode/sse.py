@@ -35,7 +35,7 @@ class SseParser:
     """
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
-        """`max_bytes`: an event with more is skipped and counted, and its bytes are not kept."""
+        """`max_bytes`: an event with more is skipped and counted; no more of it is kept."""
         #: how many events were too large
         self.skipped_count = 0
         self._max_bytes = max_bytes
@@ -70,8 +70,6 @@ class SseParser:
         self._line_bytes += len(piece)
         if self._line_bytes + self._data_bytes > self._max_bytes:
             self._is_oversize = True
-            self._line.clear()
-            self._data.clear()
         elif piece and not self._is_oversize:
             self._line.append(piece)
 

@@ -41,9 +41,11 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         "OPENCODE_MCP_OPENCODE_BIN": str(tmp_path / "there-is-none"),
     }
     settings = load_settings(environ, cwd=tmp_path)
-    async with open_runtime(settings, environ) as runtime:
-        async with Client(build_server(runtime), mode=request.param) as connected:
-            yield connected
+    async with (
+        open_runtime(settings, environ) as runtime,
+        Client(build_server(runtime), mode=request.param) as connected,
+    ):
+        yield connected
 
 
 async def _tools(client: Client[Any]) -> dict[str, Tool]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
@@ -14,13 +12,13 @@ _ASK = PermissionRequest(id="per_1", session_id="ses_1", permission="bash", patt
 _BUSY = RemoteStatus(type="busy")
 
 
-def _user(**more: Any) -> Message:
+def _user(**more: object) -> Message:
     info = {"id": "msg_0", "sessionID": "ses_1", "role": "user", "time": {"created": 1}, **more}
     return Message.model_validate({"info": info, "parts": [_text("the prompt")]})
 
 
 def _assistant(
-    *parts: dict[str, Any], finish: str | None = "stop", completed: bool = True, **more: Any
+    *parts: dict[str, object], finish: str | None = "stop", completed: bool = True, **more: object
 ) -> Message:
     time = {"created": 2, "completed": 3} if completed else {"created": 2}
     info = {
@@ -36,22 +34,22 @@ def _assistant(
     return Message.model_validate({"info": info, "parts": list(parts)})
 
 
-def _text(text: str, **more: Any) -> dict[str, Any]:
+def _text(text: str, **more: object) -> dict[str, object]:
     return {"id": "prt_1", "type": "text", "text": text, **more}
 
 
-def _tool(status: str, **more: Any) -> dict[str, Any]:
+def _tool(status: str, **more: object) -> dict[str, object]:
     return {"id": "prt_2", "type": "tool", "tool": "bash", "state": {"status": status, **more}}
 
 
-def _error(name: str, **data: Any) -> dict[str, Any]:
+def _error(name: str, **data: object) -> dict[str, object]:
     return {"name": name, "data": {"message": "it broke", **data}}
 
 
 _ABORTED = _error("MessageAbortedError")
 
 
-def _judged(  # noqa: PLR0913 - one for each field of the evidence
+def _judged(
     *messages: Message,
     status: RemoteStatus | None = None,
     pending: tuple[PermissionRequest, ...] = (),
@@ -66,7 +64,10 @@ def _judged(  # noqa: PLR0913 - one for each field of the evidence
     [
         pytest.param(_judged(_user(), _assistant(_text("hi"))), "completed", None, id="stop"),
         pytest.param(
-            _judged(_user(), _assistant(_text("hi"), finish="length")), "completed", None, id="length"
+            _judged(_user(), _assistant(_text("hi"), finish="length")),
+            "completed",
+            None,
+            id="length",
         ),
         pytest.param(
             _judged(_user(), _assistant(_text("hi"), finish="content-filter")),
@@ -115,9 +116,7 @@ def _judged(  # noqa: PLR0913 - one for each field of the evidence
             id="aborted-by-somebody",
         ),
         pytest.param(
-            _judged(
-                _user(), _assistant(error=_ABORTED, finish=None), stop=StopReason.TIMEOUT
-            ),
+            _judged(_user(), _assistant(error=_ABORTED, finish=None), stop=StopReason.TIMEOUT),
             "timeout",
             "TURN_INCOMPLETE",
             id="aborted-at-its-limit",
@@ -168,9 +167,7 @@ def _judged(  # noqa: PLR0913 - one for each field of the evidence
         ),
     ],
 )
-def test_a_turn_is_judged_by_its_evidence(
-    verdict: Verdict, status: str, error: str | None
-) -> None:
+def test_a_turn_is_judged_by_its_evidence(verdict: Verdict, status: str, error: str | None) -> None:
     assert verdict.status == status
     assert (verdict.failure.name if verdict.failure else None) == error
 

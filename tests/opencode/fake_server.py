@@ -58,6 +58,12 @@ class Stream:
         payload = {"type": "sync", "syncEvent": copied | {"data": {"sessionID": session_id}}}
         self.raw(_sse({"directory": "/p", "project": "global", "payload": payload}))
 
+    async def drip_comments(self) -> None:
+        """Keep sending bytes that are no event, until the client goes."""
+        while not self.closed.is_set():
+            self.raw(b": still here\n\n")
+            await asyncio.sleep(0.01)
+
     def end(self) -> None:
         """End the stream as a server does that shuts down in order."""
         self._chunks.put_nowait(None)
@@ -216,6 +222,16 @@ async def floods(_server: FakeServer, request: web.Request) -> web.StreamRespons
     await response.prepare(request)
     for _ in range(5 * 16):
         await response.write(b" " * 65536)
+    return response
+
+
+async def boasts(server: FakeServer, request: web.Request) -> web.StreamResponse:
+    """Declare a body of a gigabyte and send nothing of it."""
+    response = web.StreamResponse(
+        headers={"Content-Type": "application/json", "Content-Length": str(1024**3)}
+    )
+    await response.prepare(request)
+    await server.until_closed()
     return response
 
 

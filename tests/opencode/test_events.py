@@ -204,7 +204,7 @@ async def test_the_stream_is_opened_by_the_first_watch_and_shared_by_the_next(
 
 WAKING: dict[str, dict[str, object]] = {
     "session.idle": {},
-    "session.status": {"status": {"type": "busy"}},
+    "session.status": {"status": {"type": "retry", "attempt": 1}},
     "session.error": {"error": {"name": "UnknownError"}},
     "session.deleted": {"info": {"id": "ses_1"}},
     "permission.asked": {"permission": "bash"},
@@ -222,16 +222,25 @@ async def test_what_may_change_a_turn_wakes(server: FakeServer, hub: EventHub, k
         assert await watch.wait(SOON_S)
 
 
+async def test_the_begin_of_a_turn_wakes_nobody(server: FakeServer, hub: EventHub) -> None:
+    """Ours: its watcher knows of it, and a read for it would only slow it down."""
+    with hub.watch("ses_1") as watch:
+        stream = await opened(server, watch)
+        stream.send("session.status", sessionID="ses_1", status={"type": "busy"})
+        await settled(stream, hub)
+        assert not await watch.wait(0)
+
+
 @pytest.mark.parametrize(
     ("info", "wakes"),
     [
         ({"time": {"created": 1}}, False),
-        ({"time": {"created": 1, "completed": 2}}, True),
+        ({"time": {"created": 1, "completed": 2}}, False),
         ({"time": {"created": 1}, "error": {"name": "APIError"}}, True),
     ],
     ids=["under-way", "completed", "failed"],
 )
-async def test_a_message_wakes_once_it_is_done(
+async def test_a_message_wakes_only_when_it_failed(
     server: FakeServer, hub: EventHub, info: dict[str, object], *, wakes: bool
 ) -> None:
     with hub.watch("ses_1") as watch:
@@ -429,28 +438,27 @@ async def test_a_stream_that_breaks_is_opened_again(server: FakeServer, hub: Eve
         await opened(server, watch)
 
 
-@pytest.mark.parametrize("said", [b"", b": still here\n\n"], ids=["nothing", "only-comments"])
-async def test_a_stream_that_opens_and_never_speaks_is_replaced(
-    server: FakeServer, said: bytes
+@pytest.mark.parametrize("drips", [False, True], ids=["no-byte", "only-comments"])
+@pytest.mark.parametrize("spoke", [False, True], ids=["from-the-start", "after-an-event"])
+async def test_a_stream_that_is_silent_is_replaced(
+    server: FakeServer, *, spoke: bool, drips: bool
 ) -> None:
-    server.streams_speak = False
-    async with client_of(server) as client, EventHub(client, heartbeat_s=0.05) as hub:
+    server.streams_speak = spoke
+    async with (
+        client_of(server) as client,
+        EventHub(client, heartbeat_s=0.1) as hub,
+        asyncio.TaskGroup() as peer,
+    ):
         with hub.watch("ses_1") as watch:
             async with asyncio.timeout(SOON_S):
-                dead = await server.streams.get()
-                dead.raw(said)
-                server.streams_speak = True
-                await dead.closed.wait()
-            await opened(server, watch)
-
-
-async def test_a_stream_that_falls_silent_is_replaced(server: FakeServer) -> None:
-    async with client_of(server) as client, EventHub(client, heartbeat_s=0.05) as hub:
-        with hub.watch("ses_1") as watch:
-            first = await opened(server, watch)
+                silent = await server.streams.get()
+                if drips:
+                    peer.create_task(silent.drip_comments())
+                await silent.closed.wait()
+            server.streams_speak = True
             async with asyncio.timeout(SOON_S):
-                await first.closed.wait()
-            await opened(server, watch)
+                while not hub.spoken:
+                    assert await watch.wait(SOON_S)
 
 
 @pytest.mark.parametrize(

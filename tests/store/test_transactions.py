@@ -17,10 +17,7 @@ from opencode_mcp.store.store import Store
 from tests.store.make import INSTANCE, LIMIT_S, a_turn, insert, names, tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
-
-    Cancelling = Callable[[Callable[[], Awaitable[object]], asyncio.Event], Awaitable[None]]
 
 
 async def test_a_reader_never_sees_half_a_write(database: Database) -> None:
