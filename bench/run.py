@@ -123,6 +123,7 @@ async def _measure() -> list[Comparison]:
                     "OPENCODE_MCP_DATABASE": str(base / "tracking.db"),
                     "OPENCODE_MCP_ALLOWED_ROOTS": str(base),
                     "OPENCODE_MCP_DEFAULT_CWD": str(project),
+                    "OPENCODE_MCP_LOG_LEVEL": "warning",
                     "PYTHONPATH": str(Path.cwd()),
                 }
                 return [

@@ -22,7 +22,6 @@ MACHINE = [
     "/" + "tmp" + "/oc/node",
     "/opt" + "/wheels",
     "/opt" + "/pypi",
-    "/root" + "/.",
 ]
 REGISTRIES = ["pypi" + ".org", "python" + "hosted.org", "registry" + ".npmjs.org"]
 

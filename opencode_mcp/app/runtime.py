@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opencode_mcp.app.presence import Presence
+from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings import child_environment
@@ -52,7 +53,7 @@ class Runtime:
         self._lock = asyncio.Lock()
         self._engine: Engine | None = None
         self._instances: Instances | None = None
-        self._own_directory: str | None = None
+        self._own_directory: OwnDirectory | None = None
 
     @property
     def settings(self) -> Settings:
@@ -67,14 +68,15 @@ class Runtime:
                 self._engine = await self._stack.enter_async_context(engine)
             return self._engine
 
-    async def default_directory(self) -> str | None:
-        """Return the folder for a call without `cwd`: attached, OpenCode's own folder."""
-        if self._settings.mode is not InstanceKind.ATTACH:
-            return None
+    async def own_directory(self) -> OwnDirectory:
+        """Return the folder of the OpenCode that we are attached to, asking it once."""
         await self.engine()
-        if self._own_directory is None and self._instances is not None:
-            client = (await self._instances.own()).client
-            self._own_directory = (await client.paths()).directory
+        if self._own_directory is None:
+            if self._instances is None:
+                msg = "the engine was built without instances"
+                raise RuntimeError(msg)
+            paths = await (await self._instances.own()).client.paths()
+            self._own_directory = OwnDirectory(paths.directory, paths.home or "/")
         return self._own_directory
 
     def _build(self) -> Engine:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDirectory:
+    """The folder that an OpenCode works in by default, and the home of the user it runs as."""
+
+    path: str
+    home: str
 
 
 class Service(Protocol):
@@ -19,5 +28,5 @@ class Service(Protocol):
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode."""
 
-    async def default_directory(self) -> str | None:
-        """Return the folder for a call without `cwd`; None: OpenCode's own is not known."""
+    async def own_directory(self) -> OwnDirectory:
+        """Return the folder of the OpenCode that we are attached to, asking it once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencode_mcp.callers.arguments import (
@@ -11,8 +12,9 @@ from opencode_mcp.callers.arguments import (
     StartArguments,
     StatusArguments,
 )
-from opencode_mcp.errors import InvalidArgumentError, SessionNotFoundError
+from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
+from opencode_mcp.roots import allowed_directory, is_too_wide
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.progress import Reporter
@@ -117,18 +119,23 @@ class Tools:
         return answers.present_end(end, elapsed_ms=elapsed_ms())
 
     async def _directory(self, cwd: str | None) -> str:
-        from pathlib import Path  # noqa: PLC0415
+        """Return the folder to run in. Raises PathNotAllowedError.
 
-        from opencode_mcp.roots import allowed_directory  # noqa: PLC0415
-
+        Attached with no folder set, OpenCode's own is the default and the only root; like every
+        implied root, it must not be `/` or a home folder (contract §4).
+        """
         settings = self._service.settings
-        default = settings.default_cwd
-        roots = settings.allowed_roots
+        default, roots = settings.default_cwd, settings.allowed_roots
         if default is None and (cwd is None or not roots):
-            own = await self._service.default_directory()
-            default = Path(own) if own else None
-        if not roots and default is not None:
-            roots = (default,)
+            own = await self._service.own_directory()
+            default = Path(own.path)
+            if not roots and is_too_wide(default, home=own.home):
+                msg = (
+                    f"OpenCode's own folder {own.path[:100]!r} is too wide to be allowed without"
+                    " being named: set OPENCODE_MCP_ALLOWED_ROOTS"
+                )
+                raise PathNotAllowedError(msg)
+            roots = roots or (default,)
         return allowed_directory(cwd, default=default, roots=roots, remote=settings.remote_paths)
 
     def _turn_limit(self, asked: int | None) -> float:

@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 the tracking database or the demo failed; 2 wrong settings
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import click
 
 from opencode_mcp import __version__
 from opencode_mcp.errors import ConfigError, StoreError
+
+log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -46,6 +49,9 @@ def serve(config: Path | None) -> None:
     except ConfigError as error:
         _leave(str(error), EXIT_USAGE)
     configure_logging(settings.log_level, settings.log_format)
+    if settings.ignored_variables:
+        names = ", ".join(settings.ignored_variables)
+        log.info("Kubernetes' service links are ignored", extra={"variables": names})
     from opencode_mcp.app.stdio import serve_stdio  # noqa: PLC0415 - after logging is set up
 
     try:

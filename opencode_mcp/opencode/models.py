@@ -35,9 +35,10 @@ class Health(_FromOpencode):
 
 
 class Paths(_FromOpencode):
-    """`GET /path`: `directory` is the folder the answer is about."""
+    """`GET /path`: `directory` is the folder the answer is about, `home` its user's."""
 
     directory: str
+    home: str = ""
 
 
 class SessionTime(_FromOpencode):

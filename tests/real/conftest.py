@@ -57,6 +57,11 @@ async def opencode(
     base = tmp_path_factory.mktemp("opencode")
     workdir = write_project(base / "workdir")
     async with OpencodeServer(Sandbox(base / "home", model.url), workdir) as running:
+        async with Witness(running.url, running.password, model) as client:
+            # The first turn of a server takes seconds (facts 2.2): no test should pay for that.
+            session_id = await client.create(workdir)
+            await client.prompt(session_id, {"type": "text", "text": "SAY:warm"})
+            await client.answered(session_id)
         yield running
 
 

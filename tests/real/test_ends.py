@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: of text and of a file alike; a prompt may have two million characters
 _BIG_BYTES = 3_000_000
-_WITHIN_S = 20
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ async def silent_model(scene: Scene) -> Reached:
 
 async def shell_command(scene: Scene) -> Reached:
     session_id = await scene.bridge.begin(bash(scene.marker.command), scene.project)
-    await eventually(scene.marker.alive, within_s=_WITHIN_S, what="the command runs")
+    await eventually(scene.marker.alive, what="the command runs")
     return Reached(session_id, scene.project)
 
 
@@ -125,7 +124,7 @@ async def streaming_subagent(scene: Scene) -> Reached:
         found = await scene.witness.children(session_id)
         return str(found[0]["id"]) if found else None
 
-    child_id = await eventually(child, within_s=_WITHIN_S, what="a sub-agent")
+    child_id = await eventually(child, what="a sub-agent")
     assert child_id is not None
     await scene.witness.streaming(child_id)
     return Reached(session_id, scene.project, tree=(child_id,))
@@ -139,7 +138,7 @@ async def retrying_provider(scene: Scene) -> Reached:
         asked = [one for one in scene.witness.model.requests if one.session_id == session_id]
         return any(one.outcome == "status 503" for one in asked)
 
-    await eventually(refused, within_s=_WITHIN_S, what="the provider refused")
+    await eventually(refused, what="the provider refused")
     return Reached(session_id, scene.project)
 
 
@@ -149,7 +148,7 @@ async def waits(read: Callable[[Path], Awaitable[list[dict[str, object]]]], fold
     async def check() -> bool:
         return bool(await read(folder))
 
-    await eventually(check, within_s=_WITHIN_S, what="a request waits")
+    await eventually(check, what="a request waits")
 
 
 SITUATIONS = {
@@ -309,7 +308,7 @@ async def test_an_end_touches_no_other_session_of_the_folder(
         wondered = {item["sessionID"] for item in await witness.questions(asking)}
         return asked == {waiting, doomed} and wondered == {wondering}
 
-    await eventually(all_wait, within_s=_WITHIN_S, what="all of them wait")
+    await eventually(all_wait, what="all of them wait")
     ended = await bridge.end(doomed)
 
     assert ended.structured["rejectedPermissions"] == 1

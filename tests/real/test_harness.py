@@ -26,7 +26,7 @@ async def left_of(witness: Witness, session_id: str, project: Path, marker: Mark
     async def check() -> list[str]:
         return await witness.leftovers(session_id, project, marker=marker)
 
-    return await eventually(check, within_s=15, what="the witness sees something")
+    return await eventually(check, what="the witness sees something")
 
 
 async def test_a_stream_is_seen_until_it_is_stopped(
@@ -47,13 +47,13 @@ async def test_a_shell_command_is_seen_in_the_process_table(
 ) -> None:
     session_id = await witness.create(project)
     await witness.prompt(session_id, {"type": "text", "text": bash(marker.command)})
-    await eventually(marker.alive, within_s=15, what="the command runs")
+    await eventually(marker.alive, what="the command runs")
 
     left = await left_of(witness, session_id, project, marker)
     await witness.abort(session_id)
 
     assert [item for item in left if item.startswith("process ")]
-    await eventually(marker.gone, within_s=15, what="the command is gone")
+    await eventually(marker.gone, what="the command is gone")
 
 
 async def test_requests_that_wait_are_seen_after_an_abort_too(
@@ -71,7 +71,7 @@ async def test_requests_that_wait_are_seen_after_an_abort_too(
             assert callable(waits)
             return bool(await waits(asking))
 
-        await eventually(check, within_s=15, what="it waits")
+        await eventually(check, what="it waits")
         await witness.abort(session_id)
         left = await left_of(witness, session_id, asking, marker)
         assert [item for item in left if item.endswith("waits")]
@@ -84,7 +84,7 @@ async def test_a_subagent_is_found(witness: Witness, project: Path) -> None:
     async def check() -> bool:
         return bool(await witness.children(session_id))
 
-    await eventually(check, within_s=15, what="it has a child")
+    await eventually(check, what="it has a child")
     (child,) = await witness.children(session_id)
     await witness.streaming(child["id"])
     await witness.abort(session_id)
@@ -133,7 +133,7 @@ async def test_the_model_says_who_is_asking(
     async def check() -> bool:
         return len(await witness.messages(session_id)) > 1 and not await witness.busy(project)
 
-    await eventually(check, within_s=15, what="it answered")
+    await eventually(check, what="it answered")
     mine = [request for request in model.requests if request.session_id == session_id]
     assert [request.prompt for request in mine if request.tools] == ["SAY:hello"]
     assert {request.outcome for request in mine} == {"done"}

@@ -105,7 +105,7 @@ async def test_nothing_outlives_a_server_of_ours_that_was_killed(  # noqa: PLR09
     """The supervisor disposes and stops OpenCode and its children; the session can go on."""
     first = await bridges.managed(sandbox)
     session_id = await first.begin(bash(marker.command), project)
-    await eventually(marker.alive, within_s=30, what="the command runs")
+    await eventually(marker.alive, what="the command runs")
     first.signal(number)
     await first.dead()
     await eventually(marker.gone, within_s=_GONE_WITHIN_S, what="the command is gone")
@@ -133,7 +133,7 @@ async def test_a_killed_opencode_takes_its_shell_commands_along_and_is_replaced(
     """OpenCode: a shell child survives its own death (facts 9.4)."""
     bridge = await bridges.managed(sandbox)
     session_id = await bridge.begin(bash(marker.command), project)
-    await eventually(marker.alive, within_s=30, what="the command runs")
+    await eventually(marker.alive, what="the command runs")
     (server,) = opencode_servers_of_home(sandbox.home)
     server.kill()
     await eventually(marker.gone, within_s=_GONE_WITHIN_S, what="the command is gone")
@@ -157,7 +157,7 @@ async def test_an_end_after_the_death_of_the_managed_opencode_is_true(
 ) -> None:
     bridge = await bridges.managed(sandbox)
     session_id = await bridge.begin(bash(marker.command), project)
-    await eventually(marker.alive, within_s=30, what="the command runs")
+    await eventually(marker.alive, what="the command runs")
     (server,) = opencode_servers_of_home(sandbox.home)
     server.kill()
     ended = await bridge.end(session_id)
@@ -197,7 +197,7 @@ async def test_a_streaming_turn_stops_when_its_server_leaves(
     async def silent() -> bool:
         return not streams()
 
-    await eventually(streaming, within_s=30, what="the model answers")
+    await eventually(streaming, what="the model answers")
     await bridge.close()
     await all_gone(sandbox)
     await eventually(silent, within_s=5, what="the model is left alone")

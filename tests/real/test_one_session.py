@@ -349,6 +349,6 @@ async def test_a_failed_provider_is_retried_and_shown_as_running(
     async def retrying() -> bool:
         return session_id in await witness.busy(project)
 
-    await eventually(retrying, within_s=15, what="OpenCode retries")
+    await eventually(retrying, what="OpenCode retries")
     assert (await bridge.status(session_id)).status == "running"
     await bridge.end(session_id)

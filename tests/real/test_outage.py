@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.support.opencode_server import OpencodeServer
+from tests.real.support.polling import eventually
 from tests.real.support.processes import opencode_servers_of_home
 from tests.real.support.sandbox import Sandbox, write_project
 from tests.real.support.scripts import ENDLESS, bash
@@ -17,7 +18,7 @@ from tests.real.support.witness import Witness
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opencode_mcp.cli.scripted_model import ScriptedModel
+    from opencode_mcp.cli.scripted_model import Json, ScriptedModel
     from tests.real.support.bridge import Bridge
     from tests.real.support.bridges import Bridges
     from tests.real.support.faulty_proxy import FaultyProxy
@@ -205,7 +206,7 @@ async def test_a_turn_is_answered_although_the_connection_broke_meanwhile(
     session_id = await first_session(witness, project)
     await witness.streaming(session_id)
     await proxy.refuse()
-    await witness.idle(project, within_s=20)
+    await witness.idle(project)
     await proxy.recover()
     answer = await call
 
@@ -219,10 +220,12 @@ async def test_a_turn_is_answered_although_the_connection_broke_meanwhile(
 
 async def first_session(witness: Witness, folder: Path) -> str:
     """Wait until a folder has a session and return its id."""
-    async with asyncio.timeout(15):
-        while not (found := await witness.sessions(folder)):
-            await asyncio.sleep(0.05)
-    return str(found[0]["id"])
+
+    async def check() -> list[Json]:
+        return await witness.sessions(folder)
+
+    (found,) = await eventually(check, what=f"a session in {folder}")
+    return str(found["id"])
 
 
 @pytest.mark.parametrize("wrong", ["wrong", ""], ids=["wrong-password", "no-password"])
@@ -309,6 +312,8 @@ async def test_a_session_goes_on_after_its_attached_opencode_was_restarted(
 
 async def witness_busy(witness: Witness, session_id: str, folder: Path) -> None:
     """Wait until a session is busy."""
-    async with asyncio.timeout(15):
-        while session_id not in await witness.busy(folder):
-            await asyncio.sleep(0.05)
+
+    async def check() -> bool:
+        return session_id in await witness.busy(folder)
+
+    await eventually(check, what=f"{session_id} is busy")

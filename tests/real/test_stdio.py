@@ -34,7 +34,7 @@ async def running_session(witness: Witness, folder: Path) -> str:
         found = await witness.sessions(folder)
         return str(found[0]["id"]) if found else None
 
-    session_id = await eventually(check, within_s=15, what="a session appears")
+    session_id = await eventually(check, what="a session appears")
     assert session_id is not None
     await witness.streaming(session_id)
     return session_id

@@ -38,7 +38,7 @@ def markers() -> Iterator[tuple[Marker, Marker]]:
 async def sleeping(bridge: Bridge, folder: Path, marker: Marker) -> str:
     """Start a session whose turn runs a shell command, and wait until it does."""
     session_id = await bridge.begin(bash(marker.command), folder)
-    await eventually(marker.alive, within_s=40, what="the command runs")
+    await eventually(marker.alive, what="the command runs")
     return session_id
 
 

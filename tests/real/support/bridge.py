@@ -16,7 +16,7 @@ import psutil
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
-from tests.real.support.polling import eventually
+from tests.real.support.polling import PATIENCE_S, eventually
 
 if TYPE_CHECKING:
     import signal
@@ -116,7 +116,7 @@ class Bridge:
         """End one session."""
         return await self.call("opencode-end", sessionId=session_id, **more)
 
-    async def settled(self, session_id: str, *, within_s: float = 20.0) -> Answer:
+    async def settled(self, session_id: str, *, within_s: float = PATIENCE_S) -> Answer:
         """Ask until the turn is over, and return that answer."""
         found: list[Answer] = []
 

@@ -11,10 +11,13 @@ T = TypeVar("T")
 
 Check: TypeAlias = Callable[[], Awaitable[T]]
 
+#: How long something that must happen may take. Long, since a loaded machine may be ten times
+#: slower than a free one; it costs nothing while all is well.
+PATIENCE_S = 45.0
 _PAUSE_S = 0.05
 
 
-async def eventually(check: Check[T], *, within_s: float, what: str) -> T:
+async def eventually(check: Check[T], *, what: str, within_s: float = PATIENCE_S) -> T:
     """Ask until the answer is true and return it; fail after `within_s`, naming `what`."""
     deadline = time.monotonic() + within_s
     while True:

@@ -9,7 +9,7 @@ import aiohttp
 import aiohttp.web
 
 from tests.real.support.opencode_server import USERNAME
-from tests.real.support.polling import eventually, steadily
+from tests.real.support.polling import PATIENCE_S, eventually, steadily
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,7 @@ class Witness:
             stream.number for stream in self.model.open_streams if stream.session_id == session_id
         ]
 
-    async def streaming(self, session_id: str, *, within_s: float = 15.0) -> None:
+    async def streaming(self, session_id: str, *, within_s: float = PATIENCE_S) -> None:
         """Wait until the model is answering this session."""
 
         async def check() -> bool:
@@ -127,7 +127,16 @@ class Witness:
 
         await eventually(check, within_s=within_s, what=f"the model answers {session_id}")
 
-    async def idle(self, directory: Path, *, within_s: float = 15.0) -> None:
+    async def answered(self, session_id: str) -> None:
+        """Wait until the newest message is a complete answer."""
+
+        async def check() -> bool:
+            newest = (await self.messages(session_id) or [{"info": {"role": ""}}])[-1]["info"]
+            return newest["role"] == "assistant" and "completed" in newest["time"]
+
+        await eventually(check, what=f"{session_id} is answered")
+
+    async def idle(self, directory: Path, *, within_s: float = PATIENCE_S) -> None:
         """Wait until nothing of a folder is busy."""
 
         async def check() -> bool:
