@@ -120,9 +120,9 @@ def present_not_found(reference: str, why: str, *, elapsed_ms: int) -> Result:
     }
 
 
-def present_unconfirmed(end: Unconfirmed, *, elapsed_ms: int) -> Result:
+def present_unconfirmed(end: Unconfirmed, *, elapsed_ms: int, advice: str) -> Result:
     """Return the result of an end that was accepted and is not confirmed."""
-    reason = clip(end.reason, ERROR_CHARS)[0]
+    reason = clip(f"{end.reason}. {advice}" if advice else end.reason, ERROR_CHARS)[0]
     action = next_call("ending")
     name = "CLEANUP_UNCONFIRMED"
     if end.cause is not None and not end.cause.retryable and isinstance(end.cause, OpencodeError):
@@ -144,13 +144,16 @@ def present_unconfirmed(end: Unconfirmed, *, elapsed_ms: int) -> Result:
     }
 
 
-def present_error(error: Exception) -> Result:
-    """Return the result for a fault. What is not of our tree says nothing of its inside."""
+def present_error(error: Exception, advice: str = "") -> Result:
+    """Return the result for a fault. What is not of our tree says nothing of its inside.
+
+    `advice` is what to do about it, where the error itself cannot know.
+    """
     if not isinstance(error, OpencodeMcpError):
         return error_result("INTERNAL", "Something in this server went wrong; its log says what.")
     fault: Fault = {
         "name": error.name,
-        "message": clip(str(error), ERROR_CHARS)[0],
+        "message": clip(f"{error}. {advice}" if advice else str(error), ERROR_CHARS)[0],
         "retryable": error.retryable,
     }
     if isinstance(error, OpencodeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import NotFoundError
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAMES = ("opencode", "opencode-reply", "opencode-status", "opencode-end")
+#: tools whose errors tell whether their prompt may be sent again
+SUBMITTING = NAMES[:2]
+_RESEND: dict[str, Literal["unknown"]] = {
+    "SUBMISSION_UNCONFIRMED": "unknown",
+    "INTERNAL": "unknown",
+}
 _ERROR_STATUSES = frozenset({"failed", "timeout"})
 
 
@@ -51,6 +57,7 @@ class ModelTool(Tool):
 
     model: type[Arguments] = Field(exclude=True)
     handler: Any = Field(exclude=True)
+    settings: Any = Field(exclude=True)
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Check the arguments, run the handler, and turn every fault into a result.
@@ -58,6 +65,7 @@ class ModelTool(Tool):
         The one door for errors: FastMCP would wrap what leaves here, and hide its text.
         """
         from opencode_mcp.callers.answers import error_result, present_error  # noqa: PLC0415
+        from opencode_mcp.callers.wording import advise  # noqa: PLC0415
 
         try:
             checked = self.model.model_validate(arguments)
@@ -68,10 +76,12 @@ class ModelTool(Tool):
             result = await self.handler(checked, Reporter(get_context()))
         except OpencodeMcpError as error:
             log.info("call refused", extra={"error_name": error.name, "why": str(error)})
-            result = present_error(error)
+            result = present_error(error, advise(error, self.settings))
         except Exception as error:  # the outermost handler of a call: nothing of it may leak
             log.exception("a tool call failed unexpectedly")
             result = present_error(error)
+        if result["kind"] == "error" and self.name in SUBMITTING:
+            result["resendSafety"] = _RESEND.get(result["error"]["name"], "not_submitted")
         return to_tool_result(result)
 
 
@@ -138,6 +148,7 @@ def build_server(service: Service) -> FastMCP:
                 annotations=hints,
                 model=model,
                 handler=handler,
+                settings=settings,
             )
         )
     return mcp

@@ -100,6 +100,7 @@ class Tools:
     async def end(self, arguments: EndArguments, _reporter: Reporter) -> Result:
         """`opencode-end`: end a session, or say why that is not confirmed."""
         from opencode_mcp.callers import answers  # noqa: PLC0415
+        from opencode_mcp.callers.wording import advise  # noqa: PLC0415
         from opencode_mcp.engine.ends import Unconfirmed  # noqa: PLC0415
 
         reference = one_reference(arguments)
@@ -115,7 +116,8 @@ class Tools:
         except SessionNotFoundError as error:
             return answers.present_not_found(reference, str(error), elapsed_ms=elapsed_ms())
         if isinstance(end, Unconfirmed):
-            return answers.present_unconfirmed(end, elapsed_ms=elapsed_ms())
+            advice = advise(end.cause, self._service.settings)
+            return answers.present_unconfirmed(end, elapsed_ms=elapsed_ms(), advice=advice)
         return answers.present_end(end, elapsed_ms=elapsed_ms())
 
     async def _directory(self, cwd: str | None) -> str:

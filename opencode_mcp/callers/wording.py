@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.errors import (
+    InstanceUnreachableError,
+    OpencodeStartError,
+    OpencodeUnauthorizedError,
+    OpencodeUnavailableError,
+)
 from opencode_mcp.opencode.models import PermissionRequest
+from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.records import Session, Turn
+    from opencode_mcp.settings import Settings
 
 _NEXT = {
     "running": "The turn goes on. Call opencode-status with this id to look again; do not send the"
@@ -41,6 +49,28 @@ _NEXT = {
 def next_call(status: str) -> str:
     """Return what to call next, for a session in this status."""
     return _NEXT[status]
+
+
+def advise(error: Exception | None, settings: Settings) -> str:
+    """Return what to do about a fault of the other side, or "" if its own text says it."""
+    attached = settings.server_url is not None and settings.mode is InstanceKind.ATTACH
+    match error:
+        case OpencodeUnauthorizedError():
+            return (
+                "OpenCode refuses this server: set OPENCODE_MCP_SERVER_PASSWORD (or _FILE) and"
+                " OPENCODE_MCP_SERVER_USERNAME as OpenCode has them."
+            )
+        case OpencodeStartError() | InstanceUnreachableError():
+            return ""
+        case OpencodeUnavailableError() if attached:
+            return (
+                f"Make sure that OpenCode runs at {settings.server_url}"
+                " (OPENCODE_MCP_SERVER_URL), then call again."
+            )
+        case OpencodeUnavailableError():
+            return "The managed OpenCode does not answer now: call again in a moment."
+        case _:
+            return ""
 
 
 def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, action: str) -> str:

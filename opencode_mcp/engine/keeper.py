@@ -15,12 +15,17 @@ from opencode_mcp.engine.budget import Budget, BudgetSpentError
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_asks, read_tree, read_turn
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
-from opencode_mcp.errors import OpencodeError, OpencodeNotFoundError, StoreError
+from opencode_mcp.errors import (
+    InstanceUnreachableError,
+    OpencodeError,
+    OpencodeNotFoundError,
+    StoreError,
+)
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
-    from opencode_mcp.engine.instances import Connection
+    from opencode_mcp.engine.instances import Connection, Instances
     from opencode_mcp.opencode.events import Watch
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
@@ -35,6 +40,8 @@ UNCLEAR_POLL_S = 0.1
 SETTLE_S = 2.0
 #: the same, while the prompt itself is not visible: 1.3 s was seen for 3.4 MB (facts 4.6)
 SETTLE_UNSEEN_S = 10.0
+#: how long to wait while OpenCode cannot be asked; an event wakes earlier
+TROUBLE_PAUSE_S = 1.0
 #: how long one attempt to stop a turn may take: a process that ignores TERM takes 3 s (facts 4.2)
 STOP_S = 15.0
 
@@ -42,12 +49,20 @@ STOP_S = 15.0
 class Keeper:
     """The observer of one turn. `run` is its task; any number of calls wait on `changed`."""
 
-    def __init__(
-        self, connection: Connection, session: Session, turn: Turn, *, store: Store, clock: Clock
+    def __init__(  # noqa: PLR0913 - the turn, and the parts that its keeper works with
+        self,
+        connection: Connection,
+        session: Session,
+        turn: Turn,
+        *,
+        store: Store,
+        instances: Instances,
+        clock: Clock,
     ) -> None:
         self.session = session
         self.turn = turn
         self.connection = connection
+        self._instances = instances
         self.verdict = Verdict(TurnStatus.RUNNING)
         self.watch: Watch | None = None
         #: why the last read failed, while OpenCode cannot be asked
@@ -82,7 +97,6 @@ class Keeper:
     def close_as(self, verdict: Verdict) -> None:
         """End the watch: the session was ended, so there is nothing left to read."""
         self._publish(verdict)
-        self._poke.set()
 
     async def run(self, watch: Watch) -> Verdict:
         """Observe until the turn is over. `watch` was begun before the prompt was sent.
@@ -101,10 +115,27 @@ class Keeper:
                     "turn cannot be observed now",
                     extra={"session_id": self.session.id, "why": self.trouble},
                 )
-                await self._wait(1.0)
+                await self._wait(TROUBLE_PAUSE_S)
+                await self._follow_the_session()
             else:
                 self.trouble = None
         return self.verdict
+
+    async def refresh(self) -> Verdict:
+        """Look now, for somebody who asks; what is found is the keeper's too."""
+        self._publish(await self.look())
+        return self.verdict
+
+    async def _follow_the_session(self) -> None:
+        """Go on in the instance that carries the session on, once its own is proven dead."""
+        try:
+            reached = await self._instances.of(self.session)
+        except (OpencodeError, InstanceUnreachableError, StoreError) as error:
+            self.trouble = str(error)
+            return
+        if reached.connection is not self.connection:
+            self.connection, self.session = reached.connection, reached.session
+            self._is_stopped = True  # nothing of it runs any more (facts 9.1)
 
     async def _step(self) -> None:
         verdict = await self.look()
@@ -198,7 +229,10 @@ class Keeper:
     def _publish(self, verdict: Verdict) -> None:
         if self.verdict.is_over:
             return
-        if (verdict.status, verdict.pending) != (self.verdict.status, self.verdict.pending):
+        news = (verdict.status, verdict.pending) != (self.verdict.status, self.verdict.pending)
+        self.verdict = verdict
+        if news:
             self._changed.set()
             self._changed = asyncio.Event()
-        self.verdict = verdict
+        if verdict.is_over:
+            self._poke.set()

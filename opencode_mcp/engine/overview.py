@@ -68,12 +68,20 @@ class Overview:
         if turn is None:
             return View(session, None, None)
         keeper = self._keepers.get(session.id)
-        if keeper is not None and keeper.turn.number == turn.number:
-            return await self._kept(session, keeper)
+        known = keeper is not None and keeper.turn.number == turn.number
+        if keeper is not None and known and keeper.verdict.is_over:
+            return View(session, keeper.turn, keeper.verdict)
         try:
             reached = await self._instances.of(session)
+            if keeper is not None and known and keeper.connection is reached.connection:
+                return View(reached.session, keeper.turn, await keeper.refresh())
             keeper = Keeper(
-                reached.connection, reached.session, turn, store=self._store, clock=self._clock
+                reached.connection,
+                reached.session,
+                turn,
+                store=self._store,
+                instances=self._instances,
+                clock=self._clock,
             )
             verdict = await keeper.look_until_clear(gone_settles=reached.moved)
         except (InstanceUnreachableError, OpencodeError) as error:
@@ -82,16 +90,6 @@ class Overview:
         if not verdict.is_over and session.phase is Phase.ACTIVE:
             self._keepers.adopt(keeper)
         return View(session, turn, verdict)
-
-    @staticmethod
-    async def _kept(session: Session, keeper: Keeper) -> View:
-        """View a turn that this process observes: what it came to, or a fresh look at it."""
-        if keeper.verdict.is_over:
-            return View(session, keeper.turn, keeper.verdict)
-        try:
-            return View(session, keeper.turn, await keeper.look())
-        except OpencodeError as error:
-            return View(session, keeper.turn, None, unknown_because=str(error))
 
     async def _free_if_settled(self, session: Session, turn: Turn, keeper: Keeper) -> Session:
         """Release a quarantined session once the doubtful prompt's message was read."""

@@ -132,12 +132,19 @@ class Turns:
             if not error.outcome_unknown:
                 await self._store.drop_start(start.token)
                 raise
-            found = await find_start(connection.client, start)
+            found = await self._found(connection, start)
             if found is None:
                 raise
             remote = found
         check_session_id(remote.id)
         return remote
+
+    @staticmethod
+    async def _found(connection: Connection, start: StartIntent) -> RemoteSession | None:
+        try:
+            return await find_start(connection.client, start)
+        except OpencodeError:  # the first fault is the one to tell
+            return None
 
     def _session(
         self, request: StartRequest, connection: Connection, remote: RemoteSession
@@ -209,7 +216,7 @@ class Turns:
         turn = await self._store.turn(session.id, session.turn_count)
         if turn is None or turn.submission is Submission.REFUSED:
             return False
-        keeper = Keeper(connection, session, turn, store=self._store, clock=self._clock)
+        keeper = self._keeper(connection, session, turn)
         age_s = (self._clock.now() - turn.created_at).total_seconds()
         return not (await keeper.look()).is_over and 0 <= age_s < _LOOKS
 
@@ -226,7 +233,7 @@ class Turns:
         self, connection: Connection, session: Session, turn: Turn, prompt: str
     ) -> Keeper:
         """Send the prompt and return the keeper that observes its turn."""
-        keeper = Keeper(connection, session, turn, store=self._store, clock=self._clock)
+        keeper = self._keeper(connection, session, turn)
         with self._keepers.beginning(keeper) as observe:
             try:
                 await connection.client.prompt_async(session.id, _prompt(session, turn, prompt))
@@ -237,6 +244,16 @@ class Turns:
                 await self._look_for(connection, session, turn, error)
             observe()
         return keeper
+
+    def _keeper(self, connection: Connection, session: Session, turn: Turn) -> Keeper:
+        return Keeper(
+            connection,
+            session,
+            turn,
+            store=self._store,
+            instances=self._instances,
+            clock=self._clock,
+        )
 
     async def _look_for(
         self, connection: Connection, session: Session, turn: Turn, lost: OpencodeError

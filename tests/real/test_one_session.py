@@ -104,7 +104,7 @@ async def test_a_wait_that_runs_out_gives_a_snapshot_and_names_the_next_call(
 
     assert (answer.status, answer.is_error) == ("running", False)
     assert "opencode-status" in answer.text
-    assert witness.streams(answer.session_id), "the turn goes on"
+    await witness.streaming(answer.session_id)  # the turn goes on
     await bridge.end(answer.session_id)
 
 

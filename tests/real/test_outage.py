@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tests.real.support.faulty_proxy import FaultyProxy
     from tests.real.support.processes import Marker
 
-#: `proxied`: one request may take 2 s, an end 4 s; more than that is a limit that does not hold
-_ANSWERED_WITHIN_S = 8.0
+#: `proxied`: one request may take 4 s, an end 8 s; more than that is a limit that does not hold
+_ANSWERED_WITHIN_S = 12.0
 
 
 async def break_down(proxy: FaultyProxy, how: str) -> None:
@@ -184,15 +184,19 @@ async def test_a_submission_is_not_repeated_after_an_outage(
 
 
 async def test_a_status_in_an_outage_is_unknown_and_no_error(
-    proxied: Bridge, proxy: FaultyProxy, project: Path
+    bridges: Bridges, proxied: Bridge, proxy: FaultyProxy, project: Path
 ) -> None:
+    """A process that saw the turn's end may still say so; one that did not must not guess."""
     session_id = (await proxied.start("SAY:ready", project)).session_id
+    fresh = await bridges.attached(SERVER_URL=proxy.url, REQUEST_TIMEOUT_SECONDS="4")
     await proxy.refuse()
-    one = await proxied.status(session_id)
+    seen = await proxied.status(session_id)
+    one = await fresh.status(session_id)
     listed = await proxied.listed()
     await proxy.recover()
-    later = await proxied.status(session_id)
+    later = await fresh.status(session_id)
 
+    assert seen.status in {"completed", "unknown"}
     assert (one.status, one.is_error) == ("unknown", False)
     assert listed == {session_id: "unknown"}
     assert later.status == "completed"
@@ -267,8 +271,8 @@ async def test_an_attached_opencode_that_died_is_neither_replaced_nor_believed_t
         bridge = await bridges.attached(
             SERVER_URL=own.url,
             SERVER_PASSWORD=own.password,
-            REQUEST_TIMEOUT_SECONDS="2",
-            CLEANUP_TIMEOUT_SECONDS="4",
+            REQUEST_TIMEOUT_SECONDS="4",
+            CLEANUP_TIMEOUT_SECONDS="8",
         )
         session_id = await bridge.begin(bash(marker.command), project)
         async with Witness(own.url, own.password, model) as witness:

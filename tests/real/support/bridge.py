@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import sys
 from contextlib import asynccontextmanager, suppress
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from fastmcp.client.progress import ProgressHandler
 
     from opencode_mcp.cli.scripted_model import Json
+
+#: pytest shows with a failed test what this one logged
+log = logging.getLogger("bridge")
+log.setLevel(logging.INFO)
 
 COMMAND = Path(sys.executable).parent / "opencode-mcp"
 #: contract §3: neither half of an answer is ever larger
@@ -89,6 +94,7 @@ class Bridge:
         assert block.type == "text"
         structured = result.structured_content
         assert structured is not None, f"no structured content beside: {block.text}"
+        log.info("%s %.200s -> %s", tool, arguments, block.text)
         jsonschema.validate(structured, self.schemas[tool])
         assert structured["content"] == block.text, "the two halves differ"
         assert len(json.dumps(structured)) <= _ANSWER_LIMIT

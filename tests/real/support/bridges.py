@@ -67,6 +67,8 @@ class Bridges:
             "DATABASE": str(self.database),
             "ALLOWED_ROOTS": str(self._folder),
             "DEFAULT_CWD": str(self._folder),
+            # An end that starts OpenCode first takes its time on a loaded machine.
+            "CLEANUP_TIMEOUT_SECONDS": "60",
         }
         for group in groups:
             merged |= group

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 
+from opencode_mcp.opencode.processes import die_with_parent
 from tests.real.support.processes import kill_home
 from tests.real.support.sandbox import opencode_binary
 
@@ -76,6 +77,8 @@ class OpencodeServer:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
+                # the kernel kills it with us, even when this test process is killed
+                preexec_fn=die_with_parent(),
             )
         async with asyncio.timeout(_READY_WITHIN_S):
             await self._ready(self._process)
