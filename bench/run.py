@@ -91,12 +91,11 @@ async def _spawns(environ: Mapping[str, str]) -> list[Comparison]:
         runs[which].append(run)
         return run.ms
 
-    times = max(10, _TIMES // 2)
     ms = await alternate(
         "spawn to tools/list ÷ a bare FastMCP server",
         lambda: one("ours", _OURS),
         lambda: one("bare", _BARE),
-        times=times,
+        times=_TIMES,
         allowed=1.15,
     )
     memory = Comparison(
@@ -133,7 +132,7 @@ async def _measure() -> list[Comparison]:
 
 
 def _show(comparisons: list[Comparison]) -> None:
-    table = Table(title=f"medians of {_TIMES} runs in turn (spawns: fewer)")
+    table = Table(title=f"medians of {_TIMES} runs in turn")
     for heading in ("measure", "ours", "by hand", "ratio", "pair by pair", "allowed"):
         table.add_column(heading, justify="left" if heading == "measure" else "right")
     for one in comparisons:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 MAX_PROMPT_CHARS = 2_000_000
-MAX_ID_CHARS = 200
+#: of an id (contract §1), and of the names of models, agents and variants
+MAX_NAME_CHARS = 200
 MAX_WAIT_S = 600
 MAX_PAGE = 100
 
@@ -42,7 +43,8 @@ Prompt = Annotated[
     ),
     AfterValidator(_not_blank),
 ]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
 
 _MODEL = "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
@@ -118,7 +120,7 @@ class StartArguments(Arguments):
         description="The folder the agent works in: absolute, inside the allowed roots. Fixed for"
         " the session.",
     )
-    model: Name | None = Field(None, description=_MODEL + ".")
+    model: Model | None = Field(None, description=_MODEL + ".")
     agent: Name | None = Field(None, description=_AGENT + ".")
     variant: Name | None = Field(None, description=_VARIANT + ".")
     base_instructions: Instructions | None = Field(
@@ -146,7 +148,7 @@ class ReplyArguments(SessionReference):
     """`opencode-reply`."""
 
     prompt: Prompt
-    model: Name | None = Field(None, description=_MODEL + "; replaces the session's.")
+    model: Model | None = Field(None, description=_MODEL + "; replaces the session's.")
     agent: Name | None = Field(None, description=_AGENT + "; replaces the session's.")
     variant: Name | None = Field(None, description=_VARIANT + "; replaces the session's.")
     developer_instructions: Instructions | None = Field(

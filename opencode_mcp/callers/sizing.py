@@ -19,7 +19,6 @@ NAME_CHARS = 300
 FILES = 200
 TOOL_CALLS = 20
 APPROVALS = 10
-SESSIONS = 100
 
 #: what goes first when a result is too large; the answer itself is the last to shrink
 _DROP_ORDER = ("toolCalls", "filesChanged", "warnings", "pendingApprovals", "hint")

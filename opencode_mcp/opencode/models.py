@@ -45,7 +45,6 @@ class SessionTime(_FromOpencode):
     """When a session was made; `archived` is present once it is archived, even as 0 (facts 6.5)."""
 
     created: Moment
-    updated: Moment
     archived: int | float | None = None
 
 
@@ -54,8 +53,6 @@ class RemoteSession(_FromOpencode):
 
     id: str
     directory: str
-    title: str = ""
-    parent_id: str | None = Field(default=None, alias="parentID")
     metadata: dict[str, Any] = Field(default_factory=dict)
     time: SessionTime
 
@@ -137,13 +134,12 @@ class UserSummary(_FromOpencode):
 
 
 class MessageInfo(_FromOpencode):
-    """A message without its parts. `parent_id` of an assistant's is its user message."""
+    """A message without its parts."""
 
     id: str
     session_id: str = Field(alias="sessionID")
     role: str
     time: MessageTime
-    parent_id: str | None = Field(default=None, alias="parentID")
     agent: str | None = None
     model_id: str | None = Field(default=None, alias="modelID")
     provider_id: str | None = Field(default=None, alias="providerID")
@@ -172,7 +168,6 @@ class Part(_FromOpencode):
     synthetic: bool = False
     ignored: bool = False
     tool: str | None = None
-    call_id: str | None = Field(default=None, alias="callID")
     state: ToolState | None = None
 
 
@@ -220,17 +215,13 @@ class Agent(_FromOpencode):
     """An agent OpenCode offers. Hidden helpers are listed too (facts 11.4)."""
 
     name: str
-    mode: str = "primary"
     hidden: bool = False
-    description: str = ""
 
 
 class ProviderModel(_FromOpencode):
     """A model of a provider."""
 
     id: str
-    name: str = ""
-    variants: dict[str, Any] = Field(default_factory=dict)
 
 
 class Provider(_FromOpencode):
@@ -241,7 +232,6 @@ class Provider(_FromOpencode):
 
 
 class Providers(_FromOpencode):
-    """`GET /config/providers`; `default` maps a provider to its default model."""
+    """`GET /config/providers`."""
 
     providers: list[Provider] = Field(default_factory=list)
-    default: dict[str, str] = Field(default_factory=dict)

@@ -69,15 +69,6 @@ class Turns(Part):
         """Return the turn, or None."""
         return _found(await self._database.row(_SELECT, [session_id, number]))
 
-    async def turn_by_message(self, session_id: str, message_id: str) -> Turn | None:
-        """Return the turn whose prompt was given this message id, or None."""
-        return _found(
-            await self._database.row(
-                "SELECT * FROM turns WHERE session_id = ? AND message_id = ?",
-                [session_id, message_id],
-            )
-        )
-
     async def set_submission(self, turn: Turn, submission: Submission) -> Turn:
         """Record what is known of the prompt; return the turn as it now is.
 

@@ -176,7 +176,7 @@ async def test_a_session_is_read_with_aware_moments(
     server.script(says(SESSION))
     session = await client.session("ses_1")
     assert session.time.created == datetime(2026, 11, 29, 14, 16, 4, 655000, UTC)
-    assert (session.metadata, session.parent_id, session.is_archived) == ({"a": "tok"}, None, False)
+    assert (session.metadata, session.is_archived) == ({"a": "tok"}, False)
 
 
 async def test_a_page_of_messages_carries_the_cursor_to_the_one_before(

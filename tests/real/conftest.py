@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 #: one test's limit, for a machine ten times slower than a free one
 _LIMIT_S = 300
 _HERE = Path(__file__).parent
+_KEPT = frozenset({"README.md", "opencode.json"})
 _ASK = {"permission": {"bash": "ask", "edit": "ask"}}
 
 
@@ -72,21 +73,31 @@ async def witness(model: ScriptedModel, opencode: OpencodeServer) -> AsyncIterat
         yield client
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def bridges(
-    tmp_path: Path, opencode: OpencodeServer, witness: Witness
-) -> AsyncIterator[Bridges]:
-    """Give a way to start our server, as often as a test likes."""
-    async with AsyncExitStack() as stack:
-        yield Bridges(stack, tmp_path, opencode)
+@pytest_asyncio.fixture(loop_scope="session", autouse=True)
+async def quiet(tmp_path: Path, witness: Witness) -> AsyncIterator[None]:
+    """Stop what a test left running in its folders, so that it does not slow the next one."""
+    yield
     for readme in tmp_path.glob("*/README.md"):
         await witness.silence(readme.parent.resolve())
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def bridge(bridges: Bridges) -> Bridge:
-    """Give one of our servers, attached to the worker's OpenCode."""
-    return await bridges.attached()
+async def bridges(
+    tmp_path: Path, opencode: OpencodeServer, grounds: Path
+) -> AsyncIterator[Bridges]:
+    """Give a way to start our server on a database of the test's own, as often as it likes."""
+    async with AsyncExitStack() as stack:
+        yield Bridges(stack, tmp_path, opencode, grounds)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def bridge(
+    opencode: OpencodeServer, grounds: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Bridge]:
+    """Give the worker's server, for tests of single sessions. It tracks those of others too."""
+    async with AsyncExitStack() as stack:
+        bridges = Bridges(stack, tmp_path_factory.mktemp("bridge"), opencode, grounds)
+        yield await bridges.attached(ALLOWED_ROOTS=str(tmp_path_factory.getbasetemp()))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -104,16 +115,37 @@ async def proxied(bridges: Bridges, proxy: FaultyProxy) -> Bridge:
     )
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Give a project folder without settings: everything is allowed in it."""
-    return write_project(tmp_path / "project")
+@pytest.fixture(scope="session")
+def grounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of the worker's two projects.
+
+    They are shared by its tests, because OpenCode needs seconds and 100 MB for each new folder.
+    """
+    base = tmp_path_factory.mktemp("grounds").resolve()
+    write_project(base / "project")
+    write_project(base / "asking", _ASK)
+    return base
 
 
-@pytest.fixture
-def asking(tmp_path: Path) -> Path:
-    """Give a project folder in which bash and edits need leave."""
-    return write_project(tmp_path / "asking", _ASK)
+@pytest_asyncio.fixture(loop_scope="session")
+async def project(grounds: Path, witness: Witness) -> AsyncIterator[Path]:
+    """Give a project folder without settings: everything is allowed in it. It has no sessions."""
+    yield grounds / "project"
+    await _clear(grounds / "project", witness)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def asking(grounds: Path, witness: Witness) -> AsyncIterator[Path]:
+    """Give a project folder in which bash and edits need leave. It has no sessions."""
+    yield grounds / "asking"
+    await _clear(grounds / "asking", witness)
+
+
+async def _clear(folder: Path, witness: Witness) -> None:
+    await witness.clear(folder)
+    for path in folder.iterdir():
+        if path.name not in _KEPT:
+            path.unlink()
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ async def refusing(
     (folder / "link").symlink_to("/etc")
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(FaultyProxy(opencode.url))
-        bridges = Bridges(stack, base, opencode)
+        bridges = Bridges(stack, base, opencode, base)
         bridge = await bridges.attached(SERVER_URL=proxy.url)
         session_id = (await bridge.start("SAY:ready", folder)).session_id
         await bridge.listed()

@@ -33,9 +33,7 @@ async def test_a_turn_is_recorded_and_given_options_replace_the_stored_ones(stor
     )
     assert await store.resolve("ses_1") == saved
     assert await store.turn("ses_1", 1) == turn
-    assert await store.turn_by_message("ses_1", "msg_1") == turn
     assert await store.turn("ses_1", 2) is None
-    assert await store.turn_by_message("ses_1", "msg_2") is None
 
 
 async def test_options_that_are_not_given_stay(store: Store) -> None:

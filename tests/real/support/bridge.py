@@ -128,7 +128,12 @@ class Bridge:
 
         async def check() -> bool:
             found.append(await self.status(session_id))
-            return found[-1].status not in {"running", "waiting_for_approval", "stopping"}
+            return found[-1].status not in {
+                "running",
+                "waiting_for_approval",
+                "stopping",
+                "unknown",
+            }
 
         await eventually(check, within_s=within_s, what=f"the turn of {session_id} is over")
         return found[-1]

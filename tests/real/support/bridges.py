@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 class Bridges:
     """Starts our server in the ways that a test needs; all are closed when the test is over."""
 
-    def __init__(self, stack: AsyncExitStack, folder: Path, opencode: OpencodeServer) -> None:
+    def __init__(
+        self, stack: AsyncExitStack, folder: Path, opencode: OpencodeServer, grounds: Path
+    ) -> None:
         self._stack = stack
         self._folder = folder
         self._opencode = opencode
+        self._grounds = grounds
         self._count = 0
         #: the tracking database that they share unless told otherwise
         self.database = folder / "tracking.db"
@@ -65,7 +68,7 @@ class Bridges:
     def _settings(self, *groups: dict[str, str]) -> dict[str, str]:
         merged = {
             "DATABASE": str(self.database),
-            "ALLOWED_ROOTS": str(self._folder),
+            "ALLOWED_ROOTS": f"{self._folder}:{self._grounds}",
             "DEFAULT_CWD": str(self._folder),
             # An end that starts OpenCode first takes its time on a loaded machine.
             "CLEANUP_TIMEOUT_SECONDS": "60",

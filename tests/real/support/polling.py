@@ -15,6 +15,8 @@ Check: TypeAlias = Callable[[], Awaitable[T]]
 #: slower than a free one; it costs nothing while all is well.
 PATIENCE_S = 45.0
 _PAUSE_S = 0.05
+#: each look costs the machine something
+_STEADY_PAUSE_S = 0.2
 
 
 async def eventually(check: Check[T], *, what: str, within_s: float = PATIENCE_S) -> T:
@@ -41,4 +43,4 @@ async def steadily(check: Check[object], *, for_s: float, what: str) -> None:
         if not found:
             message = f"no longer true: {what} (answer: {found!r})"
             raise AssertionError(message)
-        await asyncio.sleep(_PAUSE_S)
+        await asyncio.sleep(_STEADY_PAUSE_S)

@@ -113,6 +113,22 @@ class Witness:
         for session_id in await self.busy(directory):
             await self.abort(session_id)
 
+    async def clear(self, directory: Path) -> None:
+        """Stop and delete all sessions of a folder, and dismiss all that waits in it."""
+        await self.silence(directory)
+        for kind, waiting in (
+            ("permission", await self.permissions(directory)),
+            ("question", await self.questions(directory)),
+        ):
+            verb = "reply" if kind == "permission" else "reject"
+            for item in waiting:  # a 404 is fine: one rejection may take its siblings along
+                url = f"/{kind}/{item['id']}/{verb}?directory={quote(str(directory), safe='')}"
+                async with self._http.post(url, json={"reply": "reject"}):
+                    pass
+        for session in await self.sessions(directory):
+            async with self._http.delete(f"/session/{session['id']}"):
+                pass
+
     def streams(self, session_id: str) -> list[int]:
         """Return the model's open streams for a session, by request number."""
         return [
