@@ -176,7 +176,6 @@ async def test_a_killed_client_process_takes_everything_with_it(world: World) ->
         pytest.param("runner", signal.SIGKILL, id="runner-killed"),
         pytest.param("opencode", signal.SIGKILL, id="opencode-killed"),
         pytest.param("keeper", signal.SIGTERM, id="keeper-asked"),
-        pytest.param("runner", signal.SIGTERM, id="runner-asked"),
     ],
 )
 async def test_whoever_dies_the_lock_is_free_only_when_nothing_runs(

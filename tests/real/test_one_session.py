@@ -277,16 +277,22 @@ async def test_sessions_in_several_folders_are_each_asked_in_their_own(
 ) -> None:
     """Case B09: OpenCode's status is per directory (facts 1.7)."""
     folders = [write_project(tmp_path / name) for name in ("a", "b")]
-    sessions = [await bridge.begin("SLOW:80", folder) for folder in folders]
+    sessions = [await bridge.begin(ENDLESS, folder) for folder in folders]
     for session_id in sessions:
         await witness.streaming(session_id)
     running = await bridge.listed()
-    for session_id in sessions:
-        await bridge.settled(session_id)
-    settled = await bridge.listed()
+    looks = [(await bridge.status(session_id)).status for session_id in sessions]
+    await witness.abort(sessions[0])
+    await bridge.settled(sessions[0])
+    later = await bridge.listed()
+    for session_id, folder in zip(sessions, folders, strict=True):
+        assert (await bridge.end(session_id)).status == "ended"
+        await witness.ended(session_id, folder)
 
     assert [running[session_id] for session_id in sessions] == ["running", "running"]
-    assert "running" not in {settled[session_id] for session_id in sessions}
+    assert looks == ["running", "running"]
+    assert later[sessions[0]] != "running"
+    assert later[sessions[1]] == "running"
 
 
 async def test_a_reader_of_either_half_finds_the_answer_the_id_and_the_state(
