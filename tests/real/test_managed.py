@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.real.support.polling import eventually, steadily
 from tests.real.support.processes import opencode_servers_of_home, processes_of_home
 from tests.real.support.scripts import ENDLESS, bash
@@ -72,13 +70,11 @@ async def test_a_session_survives_a_restart_of_ours_and_is_continued_and_ended(
     await witness.ended(session_id, project)
 
 
-@pytest.mark.parametrize("action", ["delete", "archive"])
 async def test_an_end_is_the_first_thing_that_a_new_process_does(
     bridges: Bridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
-    action: str,
 ) -> None:
     first = await bridges.managed(sandbox)
     session_id = (await first.start("SAY:ready", project)).session_id
@@ -86,27 +82,25 @@ async def test_an_end_is_the_first_thing_that_a_new_process_does(
     await all_gone(sandbox)
 
     second = await bridges.managed(sandbox)
-    ended = await second.end(session_id, action=action)
+    ended = await second.end(session_id)
 
     assert ended.status == "ended"
     witness = await managed_witness.of(sandbox)
-    await witness.ended(session_id, project, archived=action == "archive")
+    await witness.ended(session_id, project)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
-async def test_nothing_outlives_a_server_of_ours_that_was_killed(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_nothing_outlives_a_server_of_ours_that_was_killed(
     bridges: Bridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
     marker: Marker,
-    number: signal.Signals,
 ) -> None:
     """The supervisor disposes and stops OpenCode and its children; the session can go on."""
     first = await bridges.managed(sandbox)
     session_id = await first.begin(bash(marker.command), project)
     await eventually(marker.alive, what="the command runs")
-    first.signal(number)
+    first.signal(signal.SIGKILL)
     await first.dead()
     await eventually(marker.gone, within_s=_GONE_WITHIN_S, what="the command is gone")
     await all_gone(sandbox)
