@@ -35,6 +35,23 @@ class StopReason(StrEnum):
     CANCEL = "cancel"
     TIMEOUT = "timeout"
     END = "end"
+    LOOP = "loop"  # the provider's answers repeat without sense
+
+
+class Sandbox(StrEnum):
+    """What a session's agent may do, the narrowest first: rules that only ever deny."""
+
+    READ_ONLY = "read-only"
+    WORKSPACE_WRITE = "workspace-write"
+    DANGER_FULL_ACCESS = "danger-full-access"
+
+
+class ApprovalPolicy(StrEnum):
+    """Who answers when OpenCode asks for a permission or an answer."""
+
+    NEVER = "never"  # nobody: rejected at once, with a reason
+    ON_REQUEST = "on-request"  # the person at the client, through MCP elicitation
+    CALLER = "caller"  # whoever calls us, with opencode-approve
 
 
 class Submission(StrEnum):
@@ -104,6 +121,8 @@ class Session:
     variant: str | None = None
     base_instructions: str | None = None
     developer_instructions: str | None = None
+    sandbox: Sandbox = Sandbox.DANGER_FULL_ACCESS
+    approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
     #: how many turns were begun; the number of the newest one
     turn_count: int = 0
     ending: Ending | None = None
@@ -125,6 +144,10 @@ class Turn:
     deadline_at: datetime
     #: why we asked it to stop, if we did
     stop_reason: StopReason | None = None
+    #: the process of ours that observes it; None: none is known
+    holder: str | None = None
+    #: when it was seen to be over; None: somebody has to bring it to its end
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,11 +58,12 @@ async def insert_session(write: Transaction, session: Session) -> None:
     await write.run(
         "INSERT INTO sessions (id, owner, instance_id, directory, phase, version, created_at,"
         " updated_at, title, model, agent, variant, base_instructions, developer_instructions,"
+        " sandbox, approval_policy,"
         " turn_count, end_action, end_since, end_attempt, end_last_error, end_delete_sent)"
         " VALUES (:id, :owner, :instance_id, :directory, :phase, :version, :created_at,"
         " :updated_at, :title, :model, :agent, :variant, :base_instructions,"
-        " :developer_instructions, :turn_count, :end_action, :end_since, :end_attempt,"
-        " :end_last_error, :end_delete_sent)",
+        " :developer_instructions, :sandbox, :approval_policy, :turn_count, :end_action,"
+        " :end_since, :end_attempt, :end_last_error, :end_delete_sent)",
         session_values(session),
     )
 
@@ -71,8 +72,8 @@ async def insert_turn(write: Transaction, turn: Turn) -> None:
     """Insert a turn; its session must be there."""
     await write.run(
         "INSERT INTO turns (session_id, number, message_id, boundary, submission, created_at,"
-        " deadline_at, stop_reason)"
+        " deadline_at, stop_reason, holder, finished_at)"
         " VALUES (:session_id, :number, :message_id, :boundary, :submission, :created_at,"
-        " :deadline_at, :stop_reason)",
+        " :deadline_at, :stop_reason, :holder, :finished_at)",
         turn_values(turn),
     )

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import (
+    ApprovalPolicy,
     EndAction,
     Ending,
     Instance,
     InstanceKind,
     Lease,
+    Sandbox,
     Session,
     StartIntent,
     StopReason,
@@ -88,6 +90,8 @@ def session_of(row: sqlite3.Row) -> Session:
         variant=row["variant"],
         base_instructions=row["base_instructions"],
         developer_instructions=row["developer_instructions"],
+        sandbox=Sandbox(row["sandbox"]),
+        approval_policy=ApprovalPolicy(row["approval_policy"]),
         turn_count=row["turn_count"],
         ending=_ending_of(row),
     )
@@ -123,6 +127,8 @@ def session_values(session: Session) -> dict[str, object]:
         "variant": session.variant,
         "base_instructions": session.base_instructions,
         "developer_instructions": session.developer_instructions,
+        "sandbox": session.sandbox,
+        "approval_policy": session.approval_policy,
         "turn_count": session.turn_count,
         "end_action": ending and ending.action,
         "end_since": ending and to_text(ending.since),
@@ -143,6 +149,8 @@ def turn_of(row: sqlite3.Row) -> Turn:
         created_at=to_moment(row["created_at"]),
         deadline_at=to_moment(row["deadline_at"]),
         stop_reason=row["stop_reason"] and StopReason(row["stop_reason"]),
+        holder=row["holder"],
+        finished_at=row["finished_at"] and to_moment(row["finished_at"]),
     )
 
 
@@ -157,6 +165,8 @@ def turn_values(turn: Turn) -> dict[str, object]:
         "created_at": to_text(turn.created_at),
         "deadline_at": to_text(turn.deadline_at),
         "stop_reason": turn.stop_reason,
+        "holder": turn.holder,
+        "finished_at": turn.finished_at and to_text(turn.finished_at),
     }
 
 

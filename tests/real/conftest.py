@@ -149,6 +149,12 @@ async def _clear(folder: Path, witness: Witness) -> None:
 
 
 @pytest.fixture
+def untouched(tmp_path: Path) -> Path:
+    """Give a project of the test's own, in which nothing ran before."""
+    return write_project(tmp_path / "untouched")
+
+
+@pytest.fixture
 def marker() -> Iterator[Marker]:
     """Give a shell command that can be found in the process table."""
     made = Marker()

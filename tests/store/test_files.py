@@ -29,13 +29,15 @@ if TYPE_CHECKING:
 SCHEMA = {
     "aliases": "alias session_id",
     "instances": "id kind url settings_key data_id dead",
+    "keys": "name value",
     "leases": "session_id holder fence",
     "sessions": "id owner instance_id directory phase version created_at updated_at title model"
     " agent variant base_instructions developer_instructions turn_count end_action end_since"
-    " end_attempt end_last_error end_delete_sent",
+    " end_attempt end_last_error end_delete_sent sandbox approval_policy",
     "starts": "token owner instance_id directory created_at",
     "tombstones": "session_id owner action ended_at answer_json",
-    "turns": "session_id number message_id boundary submission created_at deadline_at stop_reason",
+    "turns": "session_id number message_id boundary submission created_at deadline_at stop_reason"
+    " holder finished_at",
 }
 INDEXES = [
     "aliases_by_session",
@@ -46,6 +48,7 @@ INDEXES = [
     "starts_by_instance",
     "starts_by_owner",
     "tombstones_by_end",
+    "turns_open",
 ]
 
 
@@ -157,7 +160,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     error = refusal(path)
     assert isinstance(error, SchemaTooNewError)
     assert "99" in str(error)
-    assert "knows 1" in str(error)
+    assert "knows 2" in str(error)
     assert path.read_bytes() == before
 
 
@@ -196,10 +199,35 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (1,)
+        assert file.execute("PRAGMA user_version").fetchone() == (2,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
+
+
+def test_a_database_of_the_first_schema_arrives_with_its_turns(path: Path, tmp_path: Path) -> None:
+    """Ours: rows of before keep what they say, and read as turns that nobody saw to be over."""
+    old = tmp_path / "old"
+    old.mkdir()
+    first = migrations(migration_folder())[0].path
+    (old / first.name).write_bytes(first.read_bytes())
+    path.touch()
+    migrate(path, old)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("INSERT INTO instances (id, kind) VALUES ('i', 'managed')")
+        file.execute(
+            "INSERT INTO sessions (id, owner, instance_id, directory, phase, version, created_at,"
+            " updated_at, turn_count) VALUES ('ses_1', 'local', 'i', '/', 'active', 1, 'a', 'b', 1)"
+        )
+        file.execute(
+            "INSERT INTO turns VALUES ('ses_1', 1, 'msg_1', NULL, 'recorded', 'a', 'b', 'end')"
+        )
+    prepare(path)
+    with closing(sqlite3.connect(path)) as file:
+        turns = file.execute("SELECT * FROM turns").fetchall()
+        rules = file.execute("SELECT sandbox, approval_policy FROM sessions").fetchall()
+    assert turns == [("ses_1", 1, "msg_1", None, "recorded", "a", "b", "end", None, None)]
+    assert rules == [("danger-full-access", "never")]
 
 
 def test_a_second_set_up_changes_nothing(path: Path) -> None:
@@ -270,4 +298,7 @@ def test_the_migrations_of_a_checkout_are_found() -> None:
     """Trap B10; the wheel's are tried first and do not exist here."""
     folder = migration_folder()
     assert folder == Path(__file__).parents[2] / "migrations"
-    assert [migration.path.name for migration in migrations(folder)] == ["0001_sessions.sql"]
+    assert [migration.path.name for migration in migrations(folder)] == [
+        "0001_sessions.sql",
+        "0002_turns_that_end.sql",
+    ]

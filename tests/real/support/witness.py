@@ -160,7 +160,7 @@ class Witness:
 
         await eventually(check, within_s=within_s, what=f"nothing busy in {directory}")
 
-    async def ended(
+    async def ended(  # noqa: PLR0913 - a session and what may be left of it
         self,
         session_id: str,
         directory: Path,
@@ -168,8 +168,9 @@ class Witness:
         archived: bool = False,
         tree: tuple[str, ...] = (),
         marker: Marker | None = None,
+        quiet_s: float = _QUIET_S,
     ) -> None:
-        """Fail unless the session and its tree are over, now and in the time after.
+        """Fail unless the session and its tree are over, now and for `quiet_s` after.
 
         Over: deleted (or archived), nothing busy, nothing pending, no stream, no process.
         """
@@ -180,7 +181,7 @@ class Witness:
         async def check() -> bool:
             return not await self.leftovers(session_id, directory, tree, marker)
 
-        await steadily(check, for_s=_QUIET_S, what=f"nothing is left of {session_id}")
+        await steadily(check, for_s=quiet_s, what=f"nothing is left of {session_id}")
         for member in (session_id, *tree):
             await self._gone(member, archived=archived)
 
