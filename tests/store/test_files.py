@@ -211,6 +211,7 @@ def test_a_database_of_the_first_schema_arrives_with_its_turns(path: Path, tmp_p
     old.mkdir()
     first = migrations(migration_folder())[0].path
     (old / first.name).write_bytes(first.read_bytes())
+    path.parent.mkdir()
     path.touch()
     migrate(path, old)
     with closing(sqlite3.connect(path)) as file, file:
