@@ -18,6 +18,7 @@ from opencode_mcp import __version__
 from opencode_mcp.callers import texts
 from opencode_mcp.callers.arguments import (
     Arguments,
+    CancelArguments,
     EndArguments,
     ReplyArguments,
     StartArguments,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAMES = ("opencode", "opencode-reply", "opencode-status", "opencode-end")
+NAMES = ("opencode", "opencode-reply", "opencode-status", "opencode-cancel", "opencode-end")
 #: tools whose errors tell whether their prompt may be sent again
 SUBMITTING = NAMES[:2]
 _RESEND: dict[str, Literal["unknown"]] = {
@@ -137,7 +138,7 @@ def build_server(service: Service) -> FastMCP:
     settings = service.settings
     words = _words(settings)
     for name, title, text, model, handler, hints in _table(tools):
-        schema = model.tool_schema(**properties(settings))
+        schema = model.tool_schema(**properties(settings, name))
         mcp.add_tool(
             ModelTool(
                 name=name,
@@ -183,5 +184,6 @@ def _table(
         (NAMES[0], "Start an OpenCode session", texts.OPENCODE, StartArguments, tools.start, runs),
         (NAMES[1], "Continue a session", texts.REPLY, ReplyArguments, tools.reply, runs),
         (NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
-        (NAMES[3], "End a session", texts.END, EndArguments, tools.end, ends),
+        (NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
+        (NAMES[4], "End a session", texts.END, EndArguments, tools.end, ends),
     ]

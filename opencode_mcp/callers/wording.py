@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _NEXT = {
     "running": "The turn goes on. Call opencode-status with this id to look again; do not send the"
-    " prompt again. opencode-end stops it for good.",
+    " prompt again. opencode-cancel stops it; opencode-end stops it and ends the session.",
     "waiting_for_approval": "The turn waits for a permission or an answer that nobody can give"
     " through this server yet: opencode-end with this id clears it and ends the session, or"
     " answer in OpenCode itself.",
-    "stopping": "The turn was asked to stop and has not been seen to stop yet. Call"
-    " opencode-status with this id.",
+    "stopping": "The turn was asked to stop and has not been seen to stop yet; it is tried until it"
+    " is. Call opencode-status with this id and wait-seconds, or opencode-cancel again.",
     "completed": "Continue with opencode-reply and this id; when you are done, end the session"
     " with opencode-end.",
     "failed": "Look at the error, then continue with opencode-reply and this id, or end the"

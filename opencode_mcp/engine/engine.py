@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.ending import Ender
+from opencode_mcp.engine.finisher import Finisher
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
@@ -21,11 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.cancelling import Cancelled
     from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
-    from opencode_mcp.records import EndAction, Session
+    from opencode_mcp.records import Capacity, EndAction, Session
     from opencode_mcp.store.store import Store
 
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 class EngineLimits:
     """The operator's bounds that the engine keeps. Times in seconds."""
 
-    max_sessions: int
+    capacity: Capacity
     cleanup_timeout_s: float
     default_end_action: EndAction
     #: whether a call that owns a turn stops it when its client cancels the call
@@ -57,17 +60,17 @@ class Engine:
         self.limits = limits
         self._store = store
         self._instances = instances
-        self._keepers = Keepers()
-        self._closing = False
-        self._stack = AsyncExitStack()
-        self._turns = Turns(
+        self._keepers = Keepers(
             store=store,
             instances=instances,
-            keepers=self._keepers,
             clock=clock,
-            max_sessions=limits.max_sessions,
+            holder=holder,
+            is_dead_holder=is_dead_holder,
         )
-        self._overview = Overview(
+        self._closing = False
+        self._stack = AsyncExitStack()
+        self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
+        self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock
         )
         self._ender = Ender(
@@ -75,15 +78,29 @@ class Engine:
             instances=instances,
             keepers=self._keepers,
             clock=clock,
-            holder=holder,
-            is_dead_holder=is_dead_holder,
             cleanup_timeout_s=limits.cleanup_timeout_s,
+        )
+        self._finisher = Finisher(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            ender=self._ender,
+            clock=clock,
+        )
+        self._turns = Turns(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            clock=clock,
+            capacity=limits.capacity,
+            sweep=self._finisher.sweep_turns,
         )
 
     async def __aenter__(self) -> Self:
-        """Open what the engine works with; nothing is started yet."""
+        """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
         await self._stack.enter_async_context(self._keepers)
+        await self._stack.enter_async_context(self._finisher)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -117,6 +134,12 @@ class Engine:
         """End a session; see `Ender.end`. Raises SessionNotFoundError, EndConflictError."""
         session = await self.find(reference, owner)
         return await self._ender.end(session, action, self.limits.default_end_action)
+
+    async def cancel(
+        self, reference: str, owner: str, message_id: str | None, wait_s: float
+    ) -> Cancelled | None:
+        """Ask a turn to stop; see `Canceller.cancel`. Raises SessionNotFoundError."""
+        return await self._canceller.cancel(await self.find(reference, owner), message_id, wait_s)
 
     async def find(self, reference: str, owner: str) -> Session:
         """Return the session with this id or alias, if it is the owner's.
