@@ -133,6 +133,7 @@ def build_server(service: Service) -> FastMCP:
         instructions=texts.INSTRUCTIONS,
         middleware=[UnknownTool()],
         mask_error_details=True,
+        dereference_schemas=False,  # each shape is said once: callers pay for the listing
     )
     tools = Tools(service)
     settings = service.settings
