@@ -38,6 +38,8 @@ class EngineLimits:
     default_end_action: EndAction
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
+    #: so many answers without progress in a row stop a turn; 0: never
+    response_loop_limit: int
 
 
 class Engine:
@@ -57,7 +59,7 @@ class Engine:
         self.limits = limits
         self._store = store
         self._instances = instances
-        self._keepers = Keepers()
+        self._keepers = Keepers(loop_limit=limits.response_loop_limit)
         self._closing = False
         self._stack = AsyncExitStack()
         self._turns = Turns(

@@ -12,8 +12,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
+from opencode_mcp.engine.history import TurnHistory
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
-from opencode_mcp.engine.reading import read_asks, read_tree, read_turn
+from opencode_mcp.engine.reading import read_asks, read_tree
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
 from opencode_mcp.errors import (
     InstanceUnreachableError,
@@ -71,6 +72,8 @@ class Keeper:
         self._clock = clock
         self._idle_since: float | None = None
         self._is_stopped = False
+        self._history = TurnHistory(turn)
+        self._loop_limit = 0
         self._changed = asyncio.Event()
         self._poke = asyncio.Event()
         deadline_s = (turn.deadline_at - clock.now()).total_seconds()
@@ -98,12 +101,14 @@ class Keeper:
         """End the watch: the session was ended, so there is nothing left to read."""
         self._publish(verdict)
 
-    async def run(self, watch: Watch) -> Verdict:
+    async def run(self, watch: Watch, *, loop_limit: int) -> Verdict:
         """Observe until the turn is over. `watch` was begun before the prompt was sent.
 
+        A turn that repeats itself without progress for `loop_limit` steps is stopped; 0: never.
         While events come, the first read waits for one: a short turn costs one read.
         """
         self.watch = watch
+        self._loop_limit = loop_limit
         if self.connection.events.spoken:
             await self._wait(POLL_S)
         while not self.verdict.is_over:
@@ -119,6 +124,7 @@ class Keeper:
                 await self._follow_the_session()
             else:
                 self.trouble = None
+        self._history.forget()
         return self.verdict
 
     async def refresh(self) -> Verdict:
@@ -144,6 +150,8 @@ class Keeper:
             return
         if self._clock.monotonic() >= self._deadline and self.turn.stop_reason is None:
             self.turn = await self._store.set_stop_reason(self.turn, StopReason.TIMEOUT)
+        if verdict.status is TurnStatus.RUNNING and self._history.find_loop(self._loop_limit):
+            self.turn = await self._store.set_stop_reason(self.turn, StopReason.LOOP)
         self._publish(verdict)
         if self.turn.stop_reason is not None and not self._is_stopped:
             await self._stop()
@@ -156,8 +164,8 @@ class Keeper:
         """Read what is known now, and judge it."""
         client, session = self.connection.client, self.session
         try:
-            statuses, messages = await asyncio.gather(
-                client.statuses(session.directory), read_turn(client, self.turn)
+            statuses, read = await asyncio.gather(
+                client.statuses(session.directory), self._history.read(client)
             )
         except OpencodeNotFoundError:
             return await self._session_is_gone()
@@ -170,11 +178,13 @@ class Keeper:
         else:
             pending = []
         evidence = Evidence(
-            messages=messages,
+            messages=read.messages,
             status=status,
             pending=pending,
             stop_reason=self.turn.stop_reason,
-            settled=status is None and self._settled(seen=bool(messages)),
+            settled=status is None and self._settled(seen=bool(read.messages)),
+            unread=read.unread,
+            session_error=self.watch.fault if self.watch else None,
         )
         return judge(evidence)
 

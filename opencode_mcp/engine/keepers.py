@@ -26,7 +26,9 @@ _REMEMBERED = 1000
 class Keepers:
     """Holds the keepers by session id, and owns every background task of the engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, loop_limit: int) -> None:
+        """`loop_limit`: see `Keeper.run`."""
+        self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -65,7 +67,7 @@ class Keepers:
                 self._keepers.pop(keeper.session.id, None)
                 self._keepers[keeper.session.id] = keeper
                 self._trim()
-                self.spawn(_run(keeper, watch, stack.pop_all()))
+                self.spawn(_run(keeper, watch, stack.pop_all(), self._loop_limit))
 
             yield observe
 
@@ -91,6 +93,6 @@ class Keepers:
             del self._keepers[session_id]
 
 
-async def _run(keeper: Keeper, watch: Watch, stack: ExitStack) -> Verdict:
+async def _run(keeper: Keeper, watch: Watch, stack: ExitStack, loop_limit: int) -> Verdict:
     with stack:
-        return await keeper.run(watch)
+        return await keeper.run(watch, loop_limit=loop_limit)
