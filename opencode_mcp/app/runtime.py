@@ -125,6 +125,7 @@ class Runtime:
                 cleanup_timeout_s=settings.cleanup_timeout_seconds,
                 default_end_action=settings.end_action,
                 abort_on_call_cancel=settings.on_call_cancel == "abort",
+                response_loop_limit=settings.response_loop_limit,
             ),
             holder=self._presence.name,
             is_dead_holder=self._presence.is_dead,

@@ -41,6 +41,8 @@ class EngineLimits:
     default_end_action: EndAction
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
+    #: so many answers without progress in a row stop a turn; 0: never
+    response_loop_limit: int
 
 
 class Engine:
@@ -66,6 +68,7 @@ class Engine:
             clock=clock,
             holder=holder,
             is_dead_holder=is_dead_holder,
+            loop_limit=limits.response_loop_limit,
         )
         self._closing = False
         self._stack = AsyncExitStack()

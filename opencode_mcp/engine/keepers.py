@@ -33,7 +33,7 @@ _CROSS_OUT_S = 2.0
 class Keepers:
     """Holds the keepers by session id, and owns every background task of the engine."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
         *,
         store: Store,
@@ -41,6 +41,7 @@ class Keepers:
         clock: Clock,
         holder: str,
         is_dead_holder: Callable[[str], bool],
+        loop_limit: int,
     ) -> None:
         #: this process, as turns and leases name it
         self.holder = holder
@@ -48,6 +49,7 @@ class Keepers:
         self._store = store
         self._instances = instances
         self._clock = clock
+        self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         #: tasks that leaving gives time to finish; what is not done then is a recorded intent
@@ -79,6 +81,7 @@ class Keepers:
             instances=self._instances,
             clock=self._clock,
             is_owned=turn.holder == self.holder,
+            loop_limit=self._loop_limit,
         )
 
     def get(self, session_id: str) -> Keeper | None:
