@@ -10,33 +10,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from opencode_mcp.callers.sizing import (
-    APPROVALS,
-    ERROR_CHARS,
-    FILES,
-    TOOL_CALLS,
-    clip,
-    fit,
-    short,
-)
+from opencode_mcp.callers.outcome_fields import add_outcome, called, is_partial
+from opencode_mcp.callers.sizing import APPROVALS, ERROR_CHARS, clip, fit, short
 from opencode_mcp.callers.wording import answer_text, next_call
-from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import (
         Approval,
-        Called,
         EndingState,
-        Fault,
         Result,
         Retry,
         Status,
-        TokenCount,
     )
-    from opencode_mcp.engine.effects import Usage
-    from opencode_mcp.engine.failures import Failure
+    from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.engine.overview import View
     from opencode_mcp.opencode.models import RemoteStatus
     from opencode_mcp.records import Ending, Session, Turn
@@ -56,7 +44,8 @@ def present_view(view: View, *, max_chars: int, now: datetime) -> Result:
         return _present_unknown(view)
     result = present_turn(session, view.turn, view.verdict, max_chars=max_chars, now=now)
     if session.phase is Phase.QUARANTINED:
-        result["status"] = "quarantined"
+        result["status"], result["executionState"] = "quarantined", "unknown"
+        result["resendSafety"] = "unknown"
         hint = next_call("quarantined")
         result["hint"] = hint
         result["content"] = f"{_head(session, 'quarantined')}\n{hint}"
@@ -79,13 +68,13 @@ def present_turn(
         "threadId": session.id,
         "turnId": turn.message_id,
         "turn": turn.number,
-        "executionState": "stopped" if verdict.is_over else "active",
-        "directory": session.directory,
+        "executionState": verdict.execution,
+        "directory": short(session.directory),
         "output": {
             "state": _output_state(verdict),
             "answerChars": len(verdict.answer),
             "toolCallCount": len(verdict.tool_calls),
-            "partial": verdict.status is not TurnStatus.COMPLETED and bool(verdict.answer),
+            "partial": is_partial(verdict),
         },
         "toolCallCount": len(verdict.tool_calls),
         "pendingApprovalCount": len(verdict.pending),
@@ -94,44 +83,29 @@ def present_turn(
         "hint": action,
         "truncated": cut,
     }
-    _add_details(result, session, verdict, now)
+    _add_details(result, session, turn, verdict, now)
     if cut:
         result["omittedFields"] = ["content"]
     return fit(result)
 
 
-def _add_details(result: Result, session: Session, verdict: Verdict, now: datetime) -> None:
+def _add_details(
+    result: Result, session: Session, turn: Turn, verdict: Verdict, now: datetime
+) -> None:
     """Add the fields that are there only when there is something to say."""
     agent, model = verdict.agent or session.agent, verdict.model or session.model
     if agent:
-        result["agent"] = agent
+        result["agent"] = short(agent)
     if model:
-        result["model"] = model
+        result["model"] = short(model)
     if verdict.tool_calls:
-        result["toolCalls"] = _calls(verdict)
+        result["toolCalls"] = called(verdict)
     if verdict.pending:
         result["pendingApprovals"] = [_approval(ask) for ask in verdict.pending[:APPROVALS]]
     if verdict.retry:
         result["upstreamRetry"] = _retry(verdict.retry, now)
     if verdict.is_over:
-        _add_outcome(result, verdict)
-
-
-def _add_outcome(result: Result, verdict: Verdict) -> None:
-    """Add what only a turn that is over has."""
-    result["cleanup"] = "complete"
-    result["cost"] = verdict.usage.cost
-    result["tokens"] = _tokens(verdict.usage)
-    if verdict.finish:
-        result["finish"] = short(verdict.finish)
-    if verdict.warnings:
-        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
-    if verdict.files_changed:
-        result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
-    if verdict.failure:
-        result["error"] = _fault(verdict.failure)
-        seen = verdict.tool_calls
-        result["resendSafety"] = "inspect_effects" if seen else "no_observed_effects"
+        add_outcome(result, turn, verdict)
 
 
 def _output_state(verdict: Verdict) -> Literal["pending", "available", "unavailable"]:
@@ -141,43 +115,8 @@ def _output_state(verdict: Verdict) -> Literal["pending", "available", "unavaila
 
 
 def _elapsed_ms(turn: Turn, verdict: Verdict, now: datetime) -> int:
-    until = verdict.ended_at or now
+    until = verdict.ended_at or turn.finished_at or now
     return max(0, round((until - turn.created_at).total_seconds() * 1000))
-
-
-def _tokens(usage: Usage) -> TokenCount:
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "reasoning": usage.reasoning,
-        "cacheRead": usage.cache_read,
-        "cacheWrite": usage.cache_write,
-    }
-
-
-def _fault(failure: Failure) -> Fault:
-    fault: Fault = {
-        "name": failure.name,
-        "message": clip(failure.message, ERROR_CHARS)[0],
-        "retryable": failure.retryable,
-    }
-    if failure.status_code is not None:
-        fault["statusCode"] = failure.status_code
-    if failure.condition:
-        fault["condition"] = short(failure.condition)
-    return fault
-
-
-def _calls(verdict: Verdict) -> list[Called]:
-    listed: list[Called] = []
-    for call in verdict.tool_calls[-TOOL_CALLS:]:
-        item: Called = {"tool": short(call.tool), "status": short(call.status)}
-        if call.title:
-            item["title"] = short(call.title)
-        if call.reason:
-            item["reason"] = short(call.reason)
-        listed.append(item)
-    return listed
 
 
 def _approval(ask: PermissionRequest | QuestionRequest) -> Approval:

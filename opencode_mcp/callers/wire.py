@@ -119,6 +119,14 @@ class Retry(TypedDict, total=False):
     observedAt: str
 
 
+class Loop(TypedDict):
+    """`responseLoop`: so many answers in a row without progress, and in which time."""
+
+    count: int
+    windowMs: int
+    pattern: str
+
+
 class EndingState(TypedDict, total=False):
     """`ending`: an end that was accepted and is not confirmed."""
 
@@ -204,6 +212,7 @@ class Result(TypedDict, total=False):
     resendSafety: Literal["not_submitted", "no_observed_effects", "inspect_effects", "unknown"]
     upstreamRetry: Retry
     upstreamRead: Degraded
+    responseLoop: Loop
     accepted: bool
     done: bool
     alreadyDone: bool

@@ -15,6 +15,7 @@ from opencode_mcp.opencode.models import PermissionRequest
 from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:
+    from opencode_mcp.engine.failures import Failure
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.settings import Settings
@@ -44,6 +45,11 @@ _NEXT = {
     "ending": "Call opencode-end with this id to try again; it is safe to repeat. The session"
     " takes no new prompt.",
 }
+
+
+_INSPECT = (
+    "Tools of this turn may have changed something: look at that before you send the prompt again."
+)
 
 
 def next_call(status: str) -> str:
@@ -77,8 +83,9 @@ def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, act
     """Return the text of a turn: the answer first, then what it is, then the next call."""
     lines = [answer] if answer.strip() else []
     if verdict.failure:
-        code = f" (HTTP {verdict.failure.status_code})" if verdict.failure.status_code else ""
-        lines.append(f"{verdict.failure.name}{code}: {verdict.failure.message[:2000]}")
+        lines.append(_fault_text(verdict.failure))
+        if verdict.resend_safety == "inspect_effects":
+            lines.append(_INSPECT)
     elif verdict.status is TurnStatus.COMPLETED and not answer.strip():
         lines.append(f"(no text; {len(verdict.tool_calls)} tool calls)")
     lines.extend(f"Warning {code}: {message}" for code, message in verdict.warnings)
@@ -87,6 +94,13 @@ def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, act
         lines.append(f"OpenCode retries the provider: {verdict.retry.message[:300]}")
     foot = f"[session {session.id} · turn {turn.number} · {verdict.status.value}] {action}"
     return "\n\n".join([*lines, foot])
+
+
+def _fault_text(failure: Failure) -> str:
+    code = f" (HTTP {failure.status_code})" if failure.status_code else ""
+    wait = failure.retry_after_s
+    later = "" if wait is None else f" The provider asks to wait {wait:g} s."
+    return f"{failure.name}{code}: {failure.message}{later}"
 
 
 def _waits(verdict: Verdict) -> list[str]:

@@ -15,6 +15,7 @@ these words is a directive; all other lines are mere text:
     MALFORMED                   a line that is not JSON in the middle of the stream
     STATUS:code[,times[,s]]     answer this HTTP status, always or so many times; s: Retry-After
     THEN                        what follows is for the request that brings the tools' results
+    REPEAT                      this step answers every further request too
 
 Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that
 the tools are done. Requests without tools are OpenCode's own (titles, summaries): a short text at once.
@@ -45,9 +46,9 @@ _REPEATED_CHARS = 80
 #: a prompt of some MB is legal (facts 8.6)
 _MAX_BODY_BYTES = 256 * 1024 * 1024
 #: directives that leave open what is said
-_NOT_CONTENT = ("FINISH", "STATUS")
+_NOT_CONTENT = ("FINISH", "STATUS", "REPEAT")
 _DIRECTIVE = re.compile(
-    r"^\s*(SAY|SLOW|TOOL|FINISH|EMPTY|BLANK|HANG|CUT|MALFORMED|STATUS|THEN)(?::(.*))?\s*$"
+    r"^\s*(SAY|SLOW|TOOL|FINISH|EMPTY|BLANK|HANG|CUT|MALFORMED|STATUS|THEN|REPEAT)(?::(.*))?\s*$"
 )
 
 Json: TypeAlias = dict[str, Any]
@@ -184,7 +185,7 @@ class _Answer:
                 case "FINISH":
                     finish = argument.strip()
                 case _:
-                    pass  # SAY and TOOL are done, EMPTY says nothing, STATUS has had its turn
+                    pass  # SAY, TOOL and STATUS are done; the others say nothing
         await self._end(finish)
 
     async def _send(self, delta: Json, finish: str | None = None) -> None:
@@ -268,9 +269,12 @@ def step_of(request: ModelRequest) -> Step:
     if not request.tools:
         return [("SAY", "Scripted title")]
     steps = parse_script(request.prompt)
-    if request.step >= len(steps):
+    number = request.step
+    if any(name == "REPEAT" for name, _ in steps[-1]):
+        number = min(number, len(steps) - 1)
+    if number >= len(steps):
         return [("SAY", "The tools are done.")]
-    step = steps[request.step]
+    step = steps[number]
     if all(name in _NOT_CONTENT for name, _ in step):
         start = " ".join(request.prompt.split())[:_REPEATED_CHARS]
         return [*step, ("SAY", f"You said: {start}")]

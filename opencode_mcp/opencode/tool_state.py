@@ -15,7 +15,7 @@ MAX_FILES = 1_000
 def known_paths(value: object) -> tuple[str, ...]:
     """Return the strings of a list, at most `MAX_FILES` of them."""
     paths = value if isinstance(value, list | tuple) else ()
-    return tuple(path for path in paths[:MAX_FILES] if isinstance(path, str) and path)
+    return tuple(path for path in paths if isinstance(path, str) and path)[:MAX_FILES]
 
 
 FilePaths = Annotated[tuple[str, ...], BeforeValidator(known_paths)]

@@ -1,0 +1,92 @@
+"""The fields of a turn that tell what it came to and what it left (contract §3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from opencode_mcp.callers.sizing import ERROR_CHARS, FILES, TOOL_CALLS, clip, short
+from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.records import Submission
+
+if TYPE_CHECKING:
+    from opencode_mcp.callers.wire import Called, Fault, Result, TokenCount
+    from opencode_mcp.engine.effects import Usage
+    from opencode_mcp.engine.failures import Failure
+    from opencode_mcp.engine.outcome import Verdict
+    from opencode_mcp.records import Turn
+
+
+def add_outcome(result: Result, turn: Turn, verdict: Verdict) -> None:
+    """Add what only a turn that is over has."""
+    result["resendSafety"] = _resend_safety(turn, verdict)
+    result["cleanup"] = "complete" if verdict.execution == "stopped" else "unconfirmed"
+    result["cost"] = verdict.usage.cost
+    result["tokens"] = _tokens(verdict.usage)
+    if verdict.finish:
+        result["finish"] = short(verdict.finish)
+    if verdict.warnings:
+        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
+    if verdict.files_changed:
+        result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
+    if verdict.failure:
+        result["error"] = _fault(verdict.failure)
+    if verdict.response_loop:
+        loop = verdict.response_loop
+        result["responseLoop"] = {
+            "count": loop.count,
+            "windowMs": loop.window_ms,
+            "pattern": loop.pattern,
+        }
+
+
+def is_partial(verdict: Verdict) -> bool:
+    """Whether there is an answer that is not all there would have been."""
+    whole = verdict.status is TurnStatus.COMPLETED and verdict.finish != "length"
+    return bool(verdict.answer) and not whole
+
+
+def _resend_safety(
+    turn: Turn, verdict: Verdict
+) -> Literal["not_submitted", "no_observed_effects", "inspect_effects", "unknown"]:
+    """Say whether the prompt may be sent again; what OpenCode never took has no effects."""
+    if turn.submission is Submission.REFUSED:
+        return "not_submitted"
+    return verdict.resend_safety or "unknown"
+
+
+def _tokens(usage: Usage) -> TokenCount:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "cacheRead": usage.cache_read,
+        "cacheWrite": usage.cache_write,
+    }
+
+
+def _fault(failure: Failure) -> Fault:
+    fault: Fault = {
+        "name": failure.name,
+        "message": clip(failure.message, ERROR_CHARS)[0],
+        "retryable": failure.retryable,
+    }
+    if failure.status_code is not None:
+        fault["statusCode"] = failure.status_code
+    if failure.retry_after_s is not None:
+        fault["retryAfterSeconds"] = failure.retry_after_s
+    if failure.condition:
+        fault["condition"] = short(failure.condition)
+    return fault
+
+
+def called(verdict: Verdict) -> list[Called]:
+    """Return the `toolCalls` field: the newest calls, in their order."""
+    listed: list[Called] = []
+    for call in verdict.tool_calls[-TOOL_CALLS:]:
+        item: Called = {"tool": short(call.tool), "status": short(call.status)}
+        if call.title:
+            item["title"] = short(call.title)
+        if call.reason:
+            item["reason"] = short(call.reason)
+        listed.append(item)
+    return listed
