@@ -5,9 +5,11 @@
     ├── CallerError                    a tool cannot do what was asked; the text is for the caller
     │   ├── InvalidArgumentError
     │   ├── PathNotAllowedError
+    │   ├── PolicyNotAllowedError      beyond the operator's ceiling
     │   ├── SessionNotFoundError       unknown, ended, or somebody else's: one answer for all
     │   ├── SessionBusyError           a turn runs, or an end was accepted
     │   ├── SessionCapacityError
+    │   ├── ApprovalNotFoundError      that ask does not wait, or nothing waits for its answer
     │   ├── SubmissionUnconfirmedError OpenCode may or may not have the prompt
     │   ├── EndConflictError           archive asked over a pending delete
     │   ├── InstanceUnreachableError   the session's OpenCode cannot be asked from here
@@ -74,6 +76,12 @@ class PathNotAllowedError(CallerError):
     name = "PATH_NOT_ALLOWED"
 
 
+class PolicyNotAllowedError(CallerError):
+    """A sandbox or an approval policy that this server's operator does not allow."""
+
+    name = "POLICY_NOT_ALLOWED"
+
+
 class SessionNotFoundError(CallerError):
     """No session of this caller has that id: unknown, ended, or somebody else's."""
 
@@ -91,6 +99,12 @@ class SessionCapacityError(CallerError):
     """The caller has as many tracked sessions as this server allows."""
 
     name = "SESSION_CAPACITY"
+
+
+class ApprovalNotFoundError(CallerError):
+    """An ask does not wait: unknown, answered already, or left behind by a turn that is over."""
+
+    name = "APPROVAL_NOT_FOUND"
 
 
 class SubmissionUnconfirmedError(CallerError):

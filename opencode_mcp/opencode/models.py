@@ -164,6 +164,7 @@ class Part(_FromOpencode):
 
     id: str
     type: str
+    call_id: str | None = Field(default=None, alias="callID")
     text: str | None = None
     synthetic: bool = False
     ignored: bool = False
@@ -178,11 +179,19 @@ class Message(_FromOpencode):
     parts: list[Part] = Field(default_factory=list)
 
 
+class AskingCall(_FromOpencode):
+    """The tool call that an ask holds up."""
+
+    message_id: str = Field(alias="messageID")
+    call_id: str = Field(alias="callID")
+
+
 class PermissionRequest(_FromOpencode):
-    """A pending "may I?"."""
+    """A pending "may I?". `tool` is there unless OpenCode itself asks."""
 
     id: str
     session_id: str = Field(alias="sessionID")
+    tool: AskingCall | None = None
     permission: str
     patterns: list[str] = Field(default_factory=list)
 
@@ -201,6 +210,8 @@ class QuestionItem(_FromOpencode):
     header: str = ""
     options: list[QuestionOption] = Field(default_factory=list)
     multiple: bool = False
+    #: an answer in one's own words is taken too; so it is where OpenCode does not say
+    custom: bool = True
 
 
 class QuestionRequest(_FromOpencode):
@@ -208,6 +219,7 @@ class QuestionRequest(_FromOpencode):
 
     id: str
     session_id: str = Field(alias="sessionID")
+    tool: AskingCall | None = None
     questions: list[QuestionItem] = Field(default_factory=list)
 
 
