@@ -103,6 +103,7 @@ class Runtime:
             limits=EngineLimits(
                 max_sessions=settings.max_sessions,
                 cleanup_timeout_s=settings.cleanup_timeout_seconds,
+                approval_timeout_s=settings.approval_timeout_seconds,
                 default_end_action=settings.end_action,
                 abort_on_call_cancel=settings.on_call_cancel == "abort",
             ),

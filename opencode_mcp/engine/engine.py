@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.ending import Ender
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.overview import Line, Overview, View
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.answers import Answer
     from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
@@ -35,6 +37,8 @@ class EngineLimits:
 
     max_sessions: int
     cleanup_timeout_s: float
+    #: how long an ask may wait before it is rejected
+    approval_timeout_s: float
     default_end_action: EndAction
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
@@ -66,9 +70,14 @@ class Engine:
             keepers=self._keepers,
             clock=clock,
             max_sessions=limits.max_sessions,
+            approval_timeout_s=limits.approval_timeout_s,
         )
         self._overview = Overview(
-            store=store, instances=instances, keepers=self._keepers, clock=clock
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            clock=clock,
+            approval_timeout_s=limits.approval_timeout_s,
         )
         self._ender = Ender(
             store=store,
@@ -105,6 +114,28 @@ class Engine:
     async def view(self, reference: str, owner: str) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
         return await self._overview.view(await self.find(reference, owner))
+
+    async def observe(self, reference: str, owner: str) -> tuple[View, Keeper | None]:
+        """Return where a session stands and, while its turn runs, the keeper to watch it by.
+
+        Raises SessionNotFoundError.
+        """
+        view = await self.view(reference, owner)
+        keeper = self._keepers.get(view.session.id)
+        if keeper is None or view.verdict is None or view.verdict.is_over:
+            return view, None
+        return view, keeper
+
+    async def approve(self, reference: str, owner: str, approval_id: str, answer: Answer) -> View:
+        """Answer an ask and return where its turn stands then; see `approving.approve`."""
+        session = await self.find(reference, owner)
+        check_answerable(session)
+        view, keeper = await self.observe(session.id, owner)
+        if await answer_by_caller(
+            view, keeper or self._keepers.get(session.id), approval_id, answer
+        ):
+            return await self.view(session.id, owner)
+        return view
 
     async def page(self, owner: str, *, offset: int, limit: int) -> tuple[list[Line], int]:
         """Return a page of the owner's sessions, the newest used first, and how many there are."""

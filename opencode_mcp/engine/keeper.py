@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.approvals import Approvals
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_asks, read_tree, read_turn
@@ -58,11 +59,13 @@ class Keeper:
         store: Store,
         instances: Instances,
         clock: Clock,
+        approval_timeout_s: float,
     ) -> None:
         self.session = session
         self.turn = turn
         self.connection = connection
         self._instances = instances
+        self.approvals = Approvals(session.approval_policy, clock, approval_timeout_s)
         self.verdict = Verdict(TurnStatus.RUNNING)
         self.watch: Watch | None = None
         #: why the last read failed, while OpenCode cannot be asked
@@ -148,8 +151,13 @@ class Keeper:
         if self.turn.stop_reason is not None and not self._is_stopped:
             await self._stop()
             return
+        if self.turn.stop_reason is None and await self.approvals.reject_due(
+            self.connection.client
+        ):
+            return
         unclear = self._idle_since is not None
-        left_s = max(self._deadline - self._clock.monotonic(), UNCLEAR_POLL_S)
+        left_s = min(self._deadline - self._clock.monotonic(), self.approvals.left_s())
+        left_s = max(left_s, UNCLEAR_POLL_S)
         await self._wait(min(UNCLEAR_POLL_S if unclear else POLL_S, left_s))
 
     async def look(self) -> Verdict:
@@ -166,17 +174,17 @@ class Keeper:
             self._idle_since = None
             self._is_stopped = False  # a stopped session that turns busy is stopped again
             tree = await read_tree(client, session, timeout_s=None)
-            pending = (await read_asks(client, tree, timeout_s=None)).all
+            self.approvals.saw((await read_asks(client, tree, timeout_s=None)).all, tree)
         else:
-            pending = []
+            self.approvals.saw_none()
         evidence = Evidence(
             messages=messages,
             status=status,
-            pending=pending,
+            pending=self.approvals.asks,
             stop_reason=self.turn.stop_reason,
             settled=status is None and self._settled(seen=bool(messages)),
         )
-        return judge(evidence)
+        return self.approvals.annotated(judge(evidence))
 
     async def look_until_clear(self, *, gone_settles: bool) -> Verdict:
         """Judge the turn once, from outside: by somebody who has not observed it.

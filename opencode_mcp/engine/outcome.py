@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from opencode_mcp.opencode.models import (
@@ -88,6 +88,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class AskTimes:
+    """When an ask was first seen, and when it will be rejected if nobody answers."""
+
+    asked_at: datetime
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a turn came to, or where it stands."""
 
@@ -100,6 +108,8 @@ class Verdict:
     usage: Usage = field(default_factory=Usage)
     files_changed: tuple[str, ...] = ()
     pending: tuple[PermissionRequest | QuestionRequest, ...] = ()
+    #: of what is pending, by id; empty where nobody keeps the turn
+    ask_times: Mapping[str, AskTimes] = field(default_factory=dict)
     retry: RemoteStatus | None = None
     agent: str | None = None
     model: str | None = None

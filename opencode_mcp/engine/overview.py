@@ -52,12 +52,19 @@ class Overview:
     """Reads where sessions stand. Changes nothing, but for the evidence that frees a session."""
 
     def __init__(
-        self, *, store: Store, instances: Instances, keepers: Keepers, clock: Clock
+        self,
+        *,
+        store: Store,
+        instances: Instances,
+        keepers: Keepers,
+        clock: Clock,
+        approval_timeout_s: float,
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._clock = clock
+        self._approval_timeout_s = approval_timeout_s
 
     async def view(self, session: Session) -> View:
         """Return where the session's newest turn stands, read now.
@@ -82,6 +89,7 @@ class Overview:
                 store=self._store,
                 instances=self._instances,
                 clock=self._clock,
+                approval_timeout_s=self._approval_timeout_s,
             )
             verdict = await keeper.look_until_clear(gone_settles=reached.moved)
         except (InstanceUnreachableError, OpencodeError) as error:

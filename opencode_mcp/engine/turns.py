@@ -15,6 +15,7 @@ from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
 from opencode_mcp.engine.keeper import Keeper
 from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
+from opencode_mcp.engine.sandboxes import denied_permissions
 from opencode_mcp.errors import (
     OpencodeError,
     OpencodeNotFoundError,
@@ -43,7 +44,7 @@ _LOOK_GAP_S = 0.25
 class Turns:
     """Begins turns. `max_sessions` is the ceiling of tracked sessions for one owner."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
         *,
         store: Store,
@@ -51,12 +52,14 @@ class Turns:
         keepers: Keepers,
         clock: Clock,
         max_sessions: int,
+        approval_timeout_s: float,
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._clock = clock
         self._max_sessions = max_sessions
+        self._approval_timeout_s = approval_timeout_s
 
     async def start(self, request: StartRequest, directory: str) -> Keeper:
         """Create and track a session, send its first prompt, and return the turn's keeper.
@@ -80,7 +83,7 @@ class Turns:
             created_at=self._clock.now(),
         )
         await self._store.record_start(start)
-        remote = await self._create(connection, start, request.title)
+        remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
         await self._store.track(start.token, session, turn)
@@ -121,12 +124,15 @@ class Turns:
         return await self._submit(connection, session, turn, request.prompt)
 
     async def _create(
-        self, connection: Connection, start: StartIntent, title: str | None
+        self, connection: Connection, start: StartIntent, request: StartRequest
     ) -> RemoteSession:
         """Create the session; a lost answer is settled by looking for the start's token."""
         try:
             remote = await connection.client.create_session(
-                start.directory, title=title, metadata={TOKEN_KEY: start.token}
+                start.directory,
+                title=request.title,
+                metadata={TOKEN_KEY: start.token},
+                denied=denied_permissions(request.sandbox, request.approval_policy),
             )
         except OpencodeError as error:
             if not error.outcome_unknown:
@@ -165,6 +171,8 @@ class Turns:
             variant=request.variant,
             base_instructions=request.base_instructions,
             developer_instructions=request.developer_instructions,
+            sandbox=request.sandbox,
+            approval_policy=request.approval_policy,
         )
 
     def _turn(
@@ -253,6 +261,7 @@ class Turns:
             store=self._store,
             instances=self._instances,
             clock=self._clock,
+            approval_timeout_s=self._approval_timeout_s,
         )
 
     async def _look_for(
