@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 class Runtime:
     """The running program. Gives the tools their settings and engine (`callers.service`)."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of, all by keyword
         self,
         settings: Settings,
         environ: Mapping[str, str],
@@ -43,8 +43,10 @@ class Runtime:
         store: Store,
         presence: Presence,
         stack: AsyncExitStack,
+        state_key: bytes,
     ) -> None:
         self._settings = settings
+        self._state_key = state_key
         self._environ = environ
         self._store = store
         self._presence = presence
@@ -59,6 +61,11 @@ class Runtime:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._settings
+
+    @property
+    def state_key(self) -> bytes:
+        """The key that seals the state of calls which their clients repeat; 32 bytes."""
+        return self._state_key
 
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode."""
@@ -143,4 +150,11 @@ async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncI
         clock = Clock()
         await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
         engine_stack = await stack.enter_async_context(AsyncExitStack())
-        yield Runtime(settings, environ, store=store, presence=presence, stack=engine_stack)
+        yield Runtime(
+            settings,
+            environ,
+            store=store,
+            presence=presence,
+            stack=engine_stack,
+            state_key=await store.shared_key("call-state"),
+        )

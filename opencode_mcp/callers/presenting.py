@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Status,
         TokenCount,
     )
-    from opencode_mcp.engine.outcome import Failure
+    from opencode_mcp.engine.outcome import AskTimes, Failure
     from opencode_mcp.engine.overview import View
     from opencode_mcp.opencode.models import RemoteStatus
     from opencode_mcp.records import Ending, Session, Turn
@@ -69,7 +69,7 @@ def present_turn(
     """Return the result for a turn: what it came to, or where it stands."""
     answer, cut = clip(verdict.answer, max_chars)
     status: Status = verdict.status.value
-    action = next_call(status)
+    action = next_call(status, session.approval_policy)
     result: Result = {
         "kind": "turn",
         "status": status,
@@ -109,7 +109,11 @@ def _add_details(result: Result, session: Session, verdict: Verdict, now: dateti
     if verdict.tool_calls:
         result["toolCalls"] = _calls(verdict)
     if verdict.pending:
-        result["pendingApprovals"] = [_approval(ask) for ask in verdict.pending[:APPROVALS]]
+        result["pendingApprovals"] = [
+            _approval(ask, verdict.ask_times.get(ask.id)) for ask in verdict.pending[:APPROVALS]
+        ]
+    if verdict.warnings:
+        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
     if verdict.retry:
         result["upstreamRetry"] = _retry(verdict.retry, now)
     if verdict.is_over:
@@ -123,8 +127,6 @@ def _add_outcome(result: Result, verdict: Verdict) -> None:
     result["tokens"] = _tokens(verdict.usage)
     if verdict.finish:
         result["finish"] = short(verdict.finish)
-    if verdict.warnings:
-        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
     if verdict.files_changed:
         result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
     if verdict.failure:
@@ -179,7 +181,15 @@ def _calls(verdict: Verdict) -> list[Called]:
     return listed
 
 
-def _approval(ask: PermissionRequest | QuestionRequest) -> Approval:
+def _approval(ask: PermissionRequest | QuestionRequest, times: AskTimes | None) -> Approval:
+    approval = _asked(ask)
+    if times is not None:
+        approval["askedAt"] = iso(times.asked_at)
+        approval["deadlineAt"] = iso(times.deadline_at)
+    return approval
+
+
+def _asked(ask: PermissionRequest | QuestionRequest) -> Approval:
     if isinstance(ask, PermissionRequest):
         return {
             "id": ask.id,
@@ -201,6 +211,7 @@ def _approval(ask: PermissionRequest | QuestionRequest) -> Approval:
                     for o in item.options[:APPROVALS]
                 ],
                 "multiple": item.multiple,
+                "custom": item.custom,
             }
             for item in ask.questions[:APPROVALS]
         ],

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from opencode_mcp.callers.eliciting import attend, is_for_a_person, may_ask, person_of
 from opencode_mcp.callers.presenting import present_turn
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.engine.outcome import TurnStatus
 
 if TYPE_CHECKING:
+    from mcp_types import InputRequiredResult
+
+    from opencode_mcp.callers.eliciting import Person
     from opencode_mcp.callers.progress import Reporter
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
@@ -18,18 +22,25 @@ if TYPE_CHECKING:
 
 async def watch_turn(
     engine: Engine, keeper: Keeper, reporter: Reporter, wait_s: float, max_chars: int
-) -> Result:
-    """Wait until the turn is over or waits for somebody, at most `wait_s`, and present it.
+) -> Result | InputRequiredResult:
+    """Wait until the turn is over or waits for the caller, at most `wait_s`, and present it.
+
+    What a person must answer is asked meanwhile; where that means returning, it does.
 
     If the client cancels the call that owns the turn, the operator's rule decides about the turn.
     """
     clock = engine.clock
     started = clock.monotonic()
+    person = person_of(reporter.context)
     try:
         if wait_s > 0:
             await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
-        while not _is_news(keeper) and (left := started + wait_s - clock.monotonic()) > 0:
-            if not await keeper.changed(min(INTERVAL_S, left)):
+        while not _is_news(keeper, person) and (left := started + wait_s - clock.monotonic()) > 0:
+            if is_for_a_person(keeper):
+                asked = await attend(keeper, person, reporter, left)
+                if asked is not None:
+                    return asked
+            elif not await keeper.changed(min(INTERVAL_S, left)):
                 await reporter.tell(clock.monotonic() - started, describe(keeper))
     except asyncio.CancelledError:
         engine.call_cancelled(keeper)
@@ -39,7 +50,9 @@ async def watch_turn(
     )
 
 
-def _is_news(keeper: Keeper) -> bool:
+def _is_news(keeper: Keeper, person: Person | None) -> bool:
+    if is_for_a_person(keeper):
+        return not may_ask(person)
     return keeper.verdict.is_over or keeper.verdict.status is TurnStatus.WAITING
 
 

@@ -81,6 +81,7 @@ class Question(TypedDict, total=False):
     header: str
     options: list[Option]
     multiple: bool
+    custom: bool
 
 
 class Approval(TypedDict, total=False):
@@ -92,6 +93,8 @@ class Approval(TypedDict, total=False):
     permission: str
     patterns: list[str]
     questions: list[Question]
+    askedAt: str
+    deadlineAt: str
 
 
 class TokenCount(TypedDict):

@@ -69,8 +69,7 @@ class Turns:
         """
         if await self._store.count_sessions(request.owner) >= self._max_sessions:
             msg = (
-                f"you have {self._max_sessions} tracked sessions, the most this server allows: end"
-                " some with opencode-end"
+                f"{self._max_sessions} tracked sessions are the most here: end some (opencode-end)"
             )
             raise SessionCapacityError(msg)
         connection = await self._instances.own()
