@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from opencode_mcp.cli.scripted_model import ScriptedModel
-from tests.real.support.bridges import Bridges, ManagedWitnesses
+from tests.real.support.bridges import ManagedWitnesses, RealBridges
 from tests.real.support.faulty_proxy import FaultyProxy
 from tests.real.support.opencode_server import OpencodeServer
 from tests.real.support.processes import Marker, kill_home
@@ -25,7 +25,7 @@ from tests.real.support.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from tests.real.support.bridge import Bridge
+    from tests.support.bridge import Bridge
 
 #: one test's limit, for a machine ten times slower than a free one
 _LIMIT_S = 300
@@ -84,10 +84,10 @@ async def quiet(tmp_path: Path, witness: Witness) -> AsyncIterator[None]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def bridges(
     tmp_path: Path, opencode: OpencodeServer, grounds: Path
-) -> AsyncIterator[Bridges]:
+) -> AsyncIterator[RealBridges]:
     """Give a way to start our server on a database of the test's own, as often as it likes."""
     async with AsyncExitStack() as stack:
-        yield Bridges(stack, tmp_path, opencode, grounds)
+        yield RealBridges(stack, tmp_path, opencode, grounds)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -96,7 +96,7 @@ async def bridge(
 ) -> AsyncIterator[Bridge]:
     """Give the worker's server, for tests of single sessions. It tracks those of others too."""
     async with AsyncExitStack() as stack:
-        bridges = Bridges(stack, tmp_path_factory.mktemp("bridge"), opencode, grounds)
+        bridges = RealBridges(stack, tmp_path_factory.mktemp("bridge"), opencode, grounds)
         yield await bridges.attached(ALLOWED_ROOTS=str(tmp_path_factory.getbasetemp()))
 
 
@@ -108,7 +108,7 @@ async def proxy(opencode: OpencodeServer) -> AsyncIterator[FaultyProxy]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def proxied(bridges: Bridges, proxy: FaultyProxy) -> Bridge:
+async def proxied(bridges: RealBridges, proxy: FaultyProxy) -> Bridge:
     """Give one of our servers that reaches OpenCode through the proxy, with short limits."""
     return await bridges.attached(
         SERVER_URL=proxy.url, REQUEST_TIMEOUT_SECONDS="4", CLEANUP_TIMEOUT_SECONDS="8"

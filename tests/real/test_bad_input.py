@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from tests.real.support.bridges import Bridges
+from tests.real.support.bridges import RealBridges
 from tests.real.support.database import dump
 from tests.real.support.faulty_proxy import FaultyProxy
 from tests.real.support.sandbox import write_project
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.real.support.bridge import Bridge
     from tests.real.support.opencode_server import OpencodeServer
     from tests.real.support.witness import Witness
+    from tests.support.bridge import Bridge
 
 #: must never come back in an error's text
 _SECRET = "SECRET-PROMPT"
@@ -94,7 +94,7 @@ async def refusing(
     (folder / "link").symlink_to("/etc")
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(FaultyProxy(opencode.url))
-        bridges = Bridges(stack, base, opencode, base)
+        bridges = RealBridges(stack, base, opencode, base)
         bridge = await bridges.attached(SERVER_URL=proxy.url)
         session_id = (await bridge.start("SAY:ready", folder)).session_id
         await bridge.listed()

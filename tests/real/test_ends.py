@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.support.polling import eventually
 from tests.real.support.scripts import ENDLESS, ask_which, bash, subagent
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from tests.real.support.bridge import Answer, Bridge
-    from tests.real.support.bridges import Bridges
+    from tests.real.support.bridges import RealBridges
     from tests.real.support.faulty_proxy import FaultyProxy
     from tests.real.support.processes import Marker
     from tests.real.support.witness import Witness
+    from tests.support.bridge import Answer, Bridge
 
 #: of text and of a file alike; a prompt may have two million characters
 _BIG_BYTES = 3_000_000
@@ -265,7 +265,7 @@ async def test_an_archived_session_is_told_to_be_kept(
 
 
 async def test_the_default_action_is_a_setting(
-    bridges: Bridges, witness: Witness, project: Path
+    bridges: RealBridges, witness: Witness, project: Path
 ) -> None:
     bridge = await bridges.attached(END_ACTION="archive")
     session_id = (await bridge.start("SAY:keep me", project)).session_id
@@ -307,9 +307,9 @@ async def test_two_ends_at_once_get_one_answer(
 
 
 async def test_two_ends_at_once_from_two_servers_leave_nothing_and_claim_nothing_false(
-    bridges: Bridges, scene: Scene, witness: Witness
+    bridges: RealBridges, scene: Scene, witness: Witness
 ) -> None:
-    one, other = await bridges.attached(), await bridges.attached()
+    one, other = await bridges.attached(), await bridges.attached_process()
     reached = await waiting_permission(replace(scene, bridge=one))
     answers = await asyncio.gather(one.end(reached.session_id), other.end(reached.session_id))
 

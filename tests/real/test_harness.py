@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 
 from tests.real.support.faulty_proxy import FaultyProxy
-from tests.real.support.polling import eventually
 from tests.real.support.scripts import ENDLESS, ask_which, bash, subagent
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from tests.real.support.scripts import ENDLESS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.real.support.bridge import Bridge
     from tests.real.support.faulty_proxy import FaultyProxy
     from tests.real.support.witness import Witness
+    from tests.support.bridge import Bridge
 
 NAMES = ("sessionId", "threadId", "conversationId")
 #: what each tool needs beside an id

@@ -5,15 +5,15 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from tests.real.support.polling import eventually, steadily
 from tests.real.support.processes import opencode_servers_of_home, processes_of_home
 from tests.real.support.scripts import ENDLESS, bash
+from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from opencode_mcp.cli.scripted_model import ScriptedModel
-    from tests.real.support.bridges import Bridges, ManagedWitnesses
+    from tests.real.support.bridges import ManagedWitnesses, RealBridges
     from tests.real.support.processes import Marker
     from tests.real.support.sandbox import Sandbox
 
@@ -31,9 +31,9 @@ async def all_gone(sandbox: Sandbox) -> None:
 
 
 async def test_opencode_is_started_by_the_first_call_that_needs_it(
-    bridges: Bridges, sandbox: Sandbox, project: Path
+    bridges: RealBridges, sandbox: Sandbox, project: Path
 ) -> None:
-    bridge = await bridges.managed(sandbox)
+    bridge = await bridges.managed_process(sandbox)
     await bridge.client.list_tools()
     before = opencode_servers_of_home(sandbox.home)
     answer = await bridge.start("SAY:started", project)
@@ -46,16 +46,16 @@ async def test_opencode_is_started_by_the_first_call_that_needs_it(
 
 
 async def test_a_session_survives_a_restart_of_ours_and_is_continued_and_ended(
-    bridges: Bridges, sandbox: Sandbox, managed_witness: ManagedWitnesses, project: Path
+    bridges: RealBridges, sandbox: Sandbox, managed_witness: ManagedWitnesses, project: Path
 ) -> None:
     """Case B29: another process, another OpenCode, the same session."""
-    first = await bridges.managed(sandbox)
+    first = await bridges.managed_process(sandbox)
     session_id = (await first.start("remember ALPHA", project)).session_id
     await first.close()
     await first.dead()
     await all_gone(sandbox)
 
-    second = await bridges.managed(sandbox)
+    second = await bridges.managed_process(sandbox)
     listed = await second.listed()
     reply = await second.call("opencode-reply", sessionId=session_id, prompt="SAY:continued")
     witness = await managed_witness.of(sandbox)
@@ -71,12 +71,12 @@ async def test_a_session_survives_a_restart_of_ours_and_is_continued_and_ended(
 
 
 async def test_an_end_is_the_first_thing_that_a_new_process_does(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
 ) -> None:
-    first = await bridges.managed(sandbox)
+    first = await bridges.managed_process(sandbox)
     session_id = (await first.start("SAY:ready", project)).session_id
     await first.close()
     await all_gone(sandbox)
@@ -90,14 +90,14 @@ async def test_an_end_is_the_first_thing_that_a_new_process_does(
 
 
 async def test_nothing_outlives_a_server_of_ours_that_was_killed(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
     marker: Marker,
 ) -> None:
     """The supervisor disposes and stops OpenCode and its children; the session can go on."""
-    first = await bridges.managed(sandbox)
+    first = await bridges.managed_process(sandbox)
     session_id = await first.begin(bash(marker.command), project)
     await eventually(marker.alive, what="the command runs")
     first.signal(signal.SIGKILL)
@@ -118,7 +118,7 @@ async def test_nothing_outlives_a_server_of_ours_that_was_killed(
 
 
 async def test_a_killed_opencode_takes_its_shell_commands_along_and_is_replaced(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
@@ -143,7 +143,7 @@ async def test_a_killed_opencode_takes_its_shell_commands_along_and_is_replaced(
 
 
 async def test_an_end_after_the_death_of_the_managed_opencode_is_true(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
@@ -165,7 +165,7 @@ async def test_an_end_after_the_death_of_the_managed_opencode_is_true(
 
 
 async def test_a_missing_binary_is_told_with_what_to_do(
-    bridges: Bridges, sandbox: Sandbox, project: Path
+    bridges: RealBridges, sandbox: Sandbox, project: Path
 ) -> None:
     bridge = await bridges.managed(sandbox, OPENCODE_BIN="/nowhere/opencode")
     answer = await bridge.call("opencode", prompt="SAY:x", cwd=str(project))
@@ -177,9 +177,9 @@ async def test_a_missing_binary_is_told_with_what_to_do(
 
 
 async def test_a_streaming_turn_stops_when_its_server_leaves(
-    bridges: Bridges, sandbox: Sandbox, model: ScriptedModel, project: Path
+    bridges: RealBridges, sandbox: Sandbox, model: ScriptedModel, project: Path
 ) -> None:
-    bridge = await bridges.managed(sandbox)
+    bridge = await bridges.managed_process(sandbox)
     session_id = await bridge.begin(ENDLESS, project)
 
     def streams() -> list[int]:

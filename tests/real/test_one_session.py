@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from tests.real.support.polling import eventually
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import ENDLESS, bash, write
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from opencode_mcp.cli.scripted_model import ModelRequest, ScriptedModel
-    from tests.real.support.bridge import Bridge
-    from tests.real.support.bridges import Bridges
+    from tests.real.support.bridges import RealBridges
     from tests.real.support.witness import Witness
+    from tests.support.bridge import Bridge
 
 
 def turns_of(model: ScriptedModel, session_id: str) -> list[ModelRequest]:
@@ -29,10 +29,10 @@ def turns_of(model: ScriptedModel, session_id: str) -> list[ModelRequest]:
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_a_task_is_started_answered_continued_listed_and_ended(
-    bridges: Bridges, witness: Witness, project: Path, era: Literal["legacy", "auto"]
+    bridges: RealBridges, witness: Witness, project: Path, era: Literal["legacy", "auto"]
 ) -> None:
     """The main job, with a client that shakes hands and with one that does not."""
-    bridge = await bridges.attached(mode=era)
+    bridge = await bridges.attached_process(mode=era)
     first = await bridge.start("SAY:It is done.", project, title="My task")
     session_id = first.session_id
     second = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:Once more.")
@@ -315,7 +315,7 @@ async def test_a_reader_of_either_half_finds_the_answer_the_id_and_the_state(
     assert by_data.structured["turn"] == 3
 
 
-async def test_a_list_is_paged(bridges: Bridges, project: Path) -> None:
+async def test_a_list_is_paged(bridges: RealBridges, project: Path) -> None:
     bridge = await bridges.attached()
     sessions = [(await bridge.start(f"SAY:{n}", project)).session_id for n in range(3)]
     first = await bridge.call("opencode-status", limit=2)

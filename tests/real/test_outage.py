@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.support.opencode_server import OpencodeServer
-from tests.real.support.polling import eventually
 from tests.real.support.processes import opencode_servers_of_home
 from tests.real.support.sandbox import Sandbox, write_project
 from tests.real.support.scripts import ENDLESS, bash
 from tests.real.support.witness import Witness
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from opencode_mcp.cli.scripted_model import Json, ScriptedModel
-    from tests.real.support.bridge import Bridge
-    from tests.real.support.bridges import Bridges
+    from tests.real.support.bridges import RealBridges
     from tests.real.support.faulty_proxy import FaultyProxy
     from tests.real.support.processes import Marker
+    from tests.support.bridge import Bridge
 
 #: `proxied`: one request may take 4 s, an end 8 s; more than that is a limit that does not hold
 _ANSWERED_WITHIN_S = 12.0
@@ -184,7 +184,7 @@ async def test_a_submission_is_not_repeated_after_an_outage(
 
 
 async def test_a_status_in_an_outage_is_unknown_and_no_error(
-    bridges: Bridges, proxied: Bridge, proxy: FaultyProxy, project: Path
+    bridges: RealBridges, proxied: Bridge, proxy: FaultyProxy, project: Path
 ) -> None:
     """A process that saw the turn's end may still say so; one that did not must not guess."""
     session_id = (await proxied.start("SAY:ready", project)).session_id
@@ -234,7 +234,7 @@ async def first_session(witness: Witness, folder: Path) -> str:
 
 @pytest.mark.parametrize("wrong", ["wrong", ""], ids=["wrong-password", "no-password"])
 async def test_without_the_right_password_the_settings_are_named(
-    bridges: Bridges, witness: Witness, project: Path, wrong: str
+    bridges: RealBridges, witness: Witness, project: Path, wrong: str
 ) -> None:
     """Case 26."""
     bridge = await bridges.attached(SERVER_PASSWORD=wrong)
@@ -246,7 +246,7 @@ async def test_without_the_right_password_the_settings_are_named(
 
 
 async def test_a_refused_end_is_told_at_once_and_stays_tracked(
-    bridges: Bridges, witness: Witness, project: Path
+    bridges: RealBridges, witness: Witness, project: Path
 ) -> None:
     bridge = await bridges.attached()
     stranger = await bridges.attached(SERVER_PASSWORD="wrong")
@@ -263,12 +263,12 @@ async def test_a_refused_end_is_told_at_once_and_stays_tracked(
 
 
 async def test_an_attached_opencode_that_died_is_neither_replaced_nor_believed_to_have_ended(
-    bridges: Bridges, model: ScriptedModel, tmp_path: Path, project: Path, marker: Marker
+    bridges: RealBridges, model: ScriptedModel, tmp_path: Path, project: Path, marker: Marker
 ) -> None:
     """Case 47; and when it is back, the session that it knew is ended for good."""
     sandbox = Sandbox(tmp_path / "own-home", model.url)
     async with OpencodeServer(sandbox, write_project(tmp_path / "own")) as own:
-        bridge = await bridges.attached(
+        bridge = await bridges.attached_process(
             SERVER_URL=own.url,
             SERVER_PASSWORD=own.password,
             REQUEST_TIMEOUT_SECONDS="4",
@@ -293,7 +293,7 @@ async def test_an_attached_opencode_that_died_is_neither_replaced_nor_believed_t
 
 
 async def test_a_session_goes_on_after_its_attached_opencode_was_restarted(
-    bridges: Bridges, model: ScriptedModel, tmp_path: Path, project: Path
+    bridges: RealBridges, model: ScriptedModel, tmp_path: Path, project: Path
 ) -> None:
     """OpenCode: nothing resumes after a kill, half a message stays for ever (facts 9.1-9.3)."""
     sandbox = Sandbox(tmp_path / "own-home", model.url)

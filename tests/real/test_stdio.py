@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.support.polling import eventually, steadily
 from tests.real.support.raw_stdio import RawStdio
 from tests.real.support.scripts import ENDLESS
+from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from opencode_mcp.cli.scripted_model import Json
-    from tests.real.support.bridges import Bridges
+    from tests.real.support.bridges import RealBridges
     from tests.real.support.opencode_server import OpencodeServer
     from tests.real.support.witness import Witness
 
@@ -51,7 +51,7 @@ async def silent(witness: Witness, session_id: str) -> None:
 
 
 async def test_stdout_carries_json_rpc_and_nothing_else(
-    bridges: Bridges, opencode: OpencodeServer, project: Path, tmp_path: Path
+    bridges: RealBridges, opencode: OpencodeServer, project: Path, tmp_path: Path
 ) -> None:
     """Case 31: with debug logging, warnings on, and failing calls in between."""
     env = bridges.attach_env(LOG_LEVEL="debug", SERVER_PASSWORD=opencode.password)
@@ -79,7 +79,7 @@ async def test_stdout_carries_json_rpc_and_nothing_else(
 
 
 async def test_a_cancelled_call_stops_its_turn_and_leaves_the_server_usable(
-    bridges: Bridges, witness: Witness, project: Path, tmp_path: Path
+    bridges: RealBridges, witness: Witness, project: Path, tmp_path: Path
 ) -> None:
     """Case B05, and contract §2.1: ON_CALL_CANCEL is `abort`."""
     async with RawStdio(bridges.attach_env(), tmp_path) as server:
@@ -103,7 +103,7 @@ async def test_a_cancelled_call_stops_its_turn_and_leaves_the_server_usable(
 
 
 async def test_a_cancelled_call_lets_its_turn_run_where_that_is_set(
-    bridges: Bridges, witness: Witness, project: Path, tmp_path: Path
+    bridges: RealBridges, witness: Witness, project: Path, tmp_path: Path
 ) -> None:
     async with RawStdio(bridges.attach_env(ON_CALL_CANCEL="keep"), tmp_path) as server:
         await server.initialize()
@@ -122,7 +122,7 @@ async def test_a_cancelled_call_lets_its_turn_run_where_that_is_set(
 
 
 async def test_a_closed_stdin_ends_the_process_and_the_turn_of_its_open_call(
-    bridges: Bridges, witness: Witness, project: Path, tmp_path: Path
+    bridges: RealBridges, witness: Witness, project: Path, tmp_path: Path
 ) -> None:
     """Case B33: stdin's end is an order to stop."""
     async with RawStdio(bridges.attach_env(), tmp_path) as server:
@@ -137,7 +137,7 @@ async def test_a_closed_stdin_ends_the_process_and_the_turn_of_its_open_call(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
 async def test_a_signal_ends_the_process_and_the_turn_of_its_open_call(
-    bridges: Bridges, witness: Witness, project: Path, tmp_path: Path, number: signal.Signals
+    bridges: RealBridges, witness: Witness, project: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     async with RawStdio(bridges.attach_env(), tmp_path) as server:
         await server.initialize()
@@ -151,7 +151,7 @@ async def test_a_signal_ends_the_process_and_the_turn_of_its_open_call(
 
 
 async def test_an_idle_server_leaves_at_once_when_stdin_closes(
-    bridges: Bridges, tmp_path: Path
+    bridges: RealBridges, tmp_path: Path
 ) -> None:
     async with RawStdio(bridges.attach_env(), tmp_path) as server:
         await server.initialize()
@@ -160,7 +160,7 @@ async def test_an_idle_server_leaves_at_once_when_stdin_closes(
 
 
 async def test_a_line_that_is_no_json_does_not_stop_the_server(
-    bridges: Bridges, tmp_path: Path
+    bridges: RealBridges, tmp_path: Path
 ) -> None:
     async with RawStdio(bridges.attach_env(), tmp_path) as server:
         await server.initialize()
@@ -179,7 +179,7 @@ async def test_a_line_that_is_no_json_does_not_stop_the_server(
     ],
 )
 async def test_wrong_settings_stop_the_start_with_a_clear_word(
-    bridges: Bridges, tmp_path: Path, name: str, value: str, says: str
+    bridges: RealBridges, tmp_path: Path, name: str, value: str, says: str
 ) -> None:
     async with RawStdio(bridges.attach_env() | {name: value}, tmp_path) as server:
         code = await server.exited(within_s=20)

@@ -2,6 +2,8 @@
 
 Contract §1, Instance: execution lives in one OpenCode process, and a session is ended through that
 process or not at all. Never is a session called ended that runs on somewhere else.
+
+Where locks between processes decide, one of the two is this process and the other one is not.
 """
 
 from __future__ import annotations
@@ -9,19 +11,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.real.support.polling import eventually, steadily
 from tests.real.support.processes import Marker, opencode_servers_of_home
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import ENDLESS, bash
+from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.support.bridge import Bridge
-    from tests.real.support.bridges import Bridges, ManagedWitnesses
+    from tests.real.support.bridges import ManagedWitnesses, RealBridges
     from tests.real.support.sandbox import Sandbox
     from tests.real.support.witness import Witness
+    from tests.support.bridge import Bridge
 
 import pytest
 
@@ -43,13 +45,13 @@ async def sleeping(bridge: Bridge, folder: Path, marker: Marker) -> str:
 
 
 async def test_two_that_share_a_managed_opencode_end_each_others_sessions(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,
     markers: tuple[Marker, Marker],
 ) -> None:
-    left, right = await bridges.managed(sandbox), await bridges.managed(sandbox)
+    left, right = await bridges.managed(sandbox), await bridges.managed_process(sandbox)
     first = await sleeping(left, project, markers[0])
     second = await sleeping(right, project, markers[1])
     servers = opencode_servers_of_home(sandbox.home)
@@ -66,9 +68,9 @@ async def test_two_that_share_a_managed_opencode_end_each_others_sessions(
 
 
 async def test_two_starting_at_once_share_one_opencode(
-    bridges: Bridges, sandbox: Sandbox, project: Path
+    bridges: RealBridges, sandbox: Sandbox, project: Path
 ) -> None:
-    left, right = await asyncio.gather(bridges.managed(sandbox), bridges.managed(sandbox))
+    left, right = await asyncio.gather(bridges.managed(sandbox), bridges.managed_process(sandbox))
     answers = await asyncio.gather(
         left.start("SAY:left", project), right.start("SAY:right", project)
     )
@@ -78,9 +80,9 @@ async def test_two_starting_at_once_share_one_opencode(
 
 
 async def test_the_shared_opencode_stays_while_one_of_them_lives(
-    bridges: Bridges, sandbox: Sandbox, project: Path, markers: tuple[Marker, Marker]
+    bridges: RealBridges, sandbox: Sandbox, project: Path, markers: tuple[Marker, Marker]
 ) -> None:
-    left, right = await bridges.managed(sandbox), await bridges.managed(sandbox)
+    left, right = await bridges.managed_process(sandbox), await bridges.managed(sandbox)
     await left.start("SAY:left", project)
     session_id = await sleeping(right, project, markers[0])
     await left.close()
@@ -91,7 +93,7 @@ async def test_the_shared_opencode_stays_while_one_of_them_lives(
 
 
 async def test_two_with_different_start_settings_end_each_others_sessions(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     tmp_path: Path,
@@ -118,7 +120,7 @@ async def test_two_with_different_start_settings_end_each_others_sessions(
 
 
 async def test_a_managed_one_cannot_end_an_attached_ones_session_and_says_so(
-    bridges: Bridges, sandbox: Sandbox, witness: Witness, project: Path
+    bridges: RealBridges, sandbox: Sandbox, witness: Witness, project: Path
 ) -> None:
     attached = await bridges.attached()
     managed = await bridges.managed(sandbox, CLEANUP_TIMEOUT_SECONDS="4")
@@ -143,7 +145,7 @@ async def test_a_managed_one_cannot_end_an_attached_ones_session_and_says_so(
 
 
 async def test_a_managed_one_knows_an_attached_ones_session_but_not_what_it_does(
-    bridges: Bridges, sandbox: Sandbox, witness: Witness, project: Path
+    bridges: RealBridges, sandbox: Sandbox, witness: Witness, project: Path
 ) -> None:
     attached = await bridges.attached()
     managed = await bridges.managed(sandbox)
@@ -157,7 +159,7 @@ async def test_a_managed_one_knows_an_attached_ones_session_but_not_what_it_does
 
 
 async def test_an_attached_one_ends_a_managed_ones_session_in_its_own_opencode(
-    bridges: Bridges,
+    bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
     project: Path,

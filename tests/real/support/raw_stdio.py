@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from tests.real.support.bridge import COMMAND
+from tests.support.process_bridge import COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

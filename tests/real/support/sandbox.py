@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opencode_mcp.cli.scripted_model import opencode_config
+from tests.support.bridges import bare_env
 
 if TYPE_CHECKING:
     from opencode_mcp.cli.scripted_model import Json
@@ -41,24 +42,11 @@ class Sandbox:
 
     def env(self) -> dict[str, str]:
         """Return the complete environment of a process that lives here."""
-        return self.bare_env(self.home) | {
+        return bare_env(self.home) | {
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_SHARE": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        }
-
-    @staticmethod
-    def bare_env(home: Path) -> dict[str, str]:
-        """Return an environment that says where home is, and next to nothing else."""
-        return {
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "HOME": str(home),
-            "XDG_CONFIG_HOME": f"{home}/.config",
-            "XDG_DATA_HOME": f"{home}/.local/share",
-            "XDG_STATE_HOME": f"{home}/.local/state",
-            "XDG_CACHE_HOME": f"{home}/.cache",
         }
 
 

@@ -9,7 +9,7 @@ import aiohttp
 import aiohttp.web
 
 from tests.real.support.opencode_server import USERNAME
-from tests.real.support.polling import PATIENCE_S, eventually, steadily
+from tests.support.polling import PATIENCE_S, eventually, steadily
 
 if TYPE_CHECKING:
     from pathlib import Path

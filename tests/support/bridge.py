@@ -1,27 +1,29 @@
-"""Our server as a subprocess over stdio, as a client starts it; each answer's shape is checked."""
+"""Our server, with a client connected to it; the shape of each answer is checked.
+
+In this process, it costs a test milliseconds; as a process of its own (`process_bridge`), two or
+three seconds of CPU. Both are built from the same environment, by the same code.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
-import sys
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import jsonschema
-import psutil
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
 
-from tests.real.support.polling import PATIENCE_S, eventually
+from opencode_mcp.app.runtime import open_runtime
+from opencode_mcp.callers.server import build_server
+from opencode_mcp.settings import load_settings
+from tests.support.polling import PATIENCE_S, eventually
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
     from fastmcp.client.progress import ProgressHandler
 
@@ -31,13 +33,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("bridge")
 log.setLevel(logging.INFO)
 
-COMMAND = Path(sys.executable).parent / "opencode-mcp"
+#: `legacy` shakes hands, `auto` does so only with a server that wants it (protocol 2026-07-28)
+Era: TypeAlias = Literal["legacy", "auto"]
+
 #: contract §3: neither half of an answer is ever larger
 _ANSWER_LIMIT = 45_000
 _CALL_LIMIT_S = 60.0
-
-#: A launcher that keeps its pid: tells it to us, then becomes the command.
-_LAUNCH = 'echo $$ > "$1"; shift; exec "$@"'
 
 
 class Answer(NamedTuple):
@@ -66,13 +67,12 @@ class Answer(NamedTuple):
 
 @dataclass
 class Bridge:
-    """One running `opencode-mcp`, with a client connected to it."""
+    """One running server of ours, with a client connected to it."""
 
-    client: Client[StdioTransport]
-    pid: int
-    #: what it wrote to stderr
-    log: Path
-    schemas: dict[str, Json] = field(default_factory=dict)
+    client: Client[Any]
+    schemas: dict[str, Json]
+    #: what `close` closes
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def call(self, tool: str, **arguments: object) -> Answer:
         """Call a tool and check the shape of what it says.
@@ -144,23 +144,9 @@ class Bridge:
         assert answer.structured["kind"] == "sessions", answer.text
         return {entry["sessionId"]: entry["status"] for entry in answer.structured["sessions"]}
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        psutil.Process(self.pid).send_signal(number)
-
     async def close(self) -> None:
-        """Leave as a client does: close its stdin, then wait, then kill."""
-        await self.client.close()  # type: ignore[no-untyped-call]
-
-    async def dead(self, *, within_s: float = 10.0) -> None:
-        """Wait until the process is gone."""
-
-        async def check() -> bool:
-            with suppress(psutil.NoSuchProcess):
-                return psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE
-            return True
-
-        await eventually(check, within_s=within_s, what=f"process {self.pid} is gone")
+        """Let the client leave, and wait until the server is closed."""
+        await self.stack.aclose()
 
 
 def _check_identity(answer: Answer) -> None:
@@ -174,47 +160,18 @@ def _check_identity(answer: Answer) -> None:
 
 
 @asynccontextmanager
-async def run_bridge(
-    env: Mapping[str, str],
-    folder: Path,
-    *,
-    name: str = "bridge",
-    mode: Literal["legacy", "auto"] = "legacy",
+async def open_bridge(
+    env: Mapping[str, str], folder: Path, *, mode: Era = "legacy"
 ) -> AsyncIterator[Bridge]:
-    """Start our server with this environment and nothing of ours; `folder` gets its log."""
-    pid_file = folder / f"{name}.pid"
-    log = folder / f"{name}.log"
-    with log.open("a", encoding="utf-8") as errors:
-        transport = StdioTransport(
-            "/bin/sh",
-            ["-c", _LAUNCH, "sh", str(pid_file), str(COMMAND)],
-            env=dict(env),
-            cwd=str(folder),
-            keep_alive=False,
-            log_file=errors,
-        )
-        client: Client[Any] = Client(transport, mode=mode, init_timeout=30)
-        try:
-            async with client:
-                tools = await client.list_tools()
-                pid = _read_pid(pid_file)
-                schemas = {tool.name: tool.output_schema or {} for tool in tools}
-                yield Bridge(client, pid, log, schemas)
-        except BaseException as error:
-            error.add_note(f"{log}:\n{log.read_text(encoding='utf-8')[-3000:]}")
-            raise
-        finally:
-            await _bury(pid_file)
+    """Open our server in this process with this environment; `folder` is its working folder."""
+    settings = load_settings(env, cwd=folder)
+    async with AsyncExitStack() as stack:
+        runtime = await stack.enter_async_context(open_runtime(settings, env))
+        client: Client[Any] = Client(build_server(runtime), mode=mode)
+        await stack.enter_async_context(client)
+        yield Bridge(client, await schemas_of(client), stack)
 
 
-async def _bury(pid_file: Path) -> None:
-    """Make sure that no process of ours outlives its test."""
-    with suppress(FileNotFoundError, psutil.NoSuchProcess):
-        process = psutil.Process(_read_pid(pid_file))
-        if str(COMMAND) in process.cmdline():
-            process.kill()
-            await asyncio.to_thread(process.wait, 5)
-
-
-def _read_pid(pid_file: Path) -> int:
-    return int(pid_file.read_text(encoding="utf-8"))
+async def schemas_of(client: Client[Any]) -> dict[str, Json]:
+    """Return the schema that each tool's answers must fit."""
+    return {tool.name: tool.output_schema or {} for tool in await client.list_tools()}

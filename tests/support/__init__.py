@@ -1,0 +1,1 @@
+"""What tests of every floor share: our server to call, and bounded waiting."""
