@@ -41,6 +41,10 @@ ALTER TABLE sessions ADD COLUMN sandbox TEXT NOT NULL DEFAULT 'danger-full-acces
 ALTER TABLE sessions ADD COLUMN approval_policy TEXT NOT NULL DEFAULT 'never'
     CHECK (approval_policy IN ('never', 'on-request', 'caller'));
 
+-- When a pending end is tried again; NULL: now.
+ALTER TABLE sessions ADD COLUMN end_next_at TEXT;
+CREATE INDEX sessions_ending ON sessions (end_since) WHERE phase = 'ending';
+
 -- Keys that all processes of ours on this database share, each made once.
 CREATE TABLE keys (
     name  TEXT PRIMARY KEY,

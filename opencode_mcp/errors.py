@@ -9,6 +9,8 @@
     │   ├── SessionNotFoundError       unknown, ended, or somebody else's: one answer for all
     │   ├── SessionBusyError           a turn runs, or an end was accepted
     │   ├── SessionCapacityError
+    │   ├── RunCapacityError           as many turns run as the operator allows
+    │   ├── TurnNotFoundError
     │   ├── ApprovalNotFoundError      that ask does not wait, or nothing waits for its answer
     │   ├── SubmissionUnconfirmedError OpenCode may or may not have the prompt
     │   ├── EndConflictError           archive asked over a pending delete
@@ -99,6 +101,19 @@ class SessionCapacityError(CallerError):
     """The caller has as many tracked sessions as this server allows."""
 
     name = "SESSION_CAPACITY"
+
+
+class RunCapacityError(CallerError):
+    """As many turns run on this database as the operator allows."""
+
+    name = "RUN_CAPACITY"
+    retryable = True
+
+
+class TurnNotFoundError(CallerError):
+    """The session has no turn of that id."""
+
+    name = "TURN_NOT_FOUND"
 
 
 class ApprovalNotFoundError(CallerError):

@@ -95,6 +95,16 @@ class StartIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """The operator's ceilings, kept exactly: checked in the transaction that uses them up."""
+
+    #: tracked sessions of one owner
+    sessions: int
+    #: turns that run at once, of everybody on this database; 0: unlimited
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """An accepted end that is not confirmed yet."""
 
@@ -105,6 +115,8 @@ class Ending:
     last_error: str | None = None
     #: a delete of ours was sent: from here on a 404 counts as deleted (contract §2.3, step 7)
     delete_sent: bool = False
+    #: when it is tried again in the background; None: now
+    next_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

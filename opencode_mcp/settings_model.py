@@ -180,6 +180,12 @@ class Settings(BaseSettings):
     max_sessions: Annotated[int, _Number] = Field(
         10_000, ge=1, le=1_000_000, description="tracked sessions a principal may have"
     )
+    max_running_turns: Annotated[int, _Number] = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="turns that run at once on this database, of all callers; 0: unlimited",
+    )
     max_output_chars: Annotated[int, _Number] = Field(
         20_000,
         ge=200,

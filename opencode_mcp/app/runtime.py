@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from opencode_mcp.app.presence import Presence
 from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
-from opencode_mcp.records import InstanceKind
+from opencode_mcp.errors import StoreError
+from opencode_mcp.records import Capacity, InstanceKind
 from opencode_mcp.settings import child_environment
 from opencode_mcp.store.store import Store
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from opencode_mcp.settings import Settings
 
 log = logging.getLogger(__name__)
+
+#: how soon after the start, and how often, unfinished work is looked for until the engine is built;
+#: not at once, since a client lists the tools then
+_RESUME_LOOK_S = 3.0
 
 
 class Runtime:
@@ -75,6 +80,19 @@ class Runtime:
                 self._engine = await self._stack.enter_async_context(engine)
             return self._engine
 
+    async def resume(self) -> None:
+        """Build the engine as soon as there is something unfinished, though nobody calls.
+
+        Looks at intervals: another process may die and leave its work to this one.
+        """
+        while self._engine is None:
+            await self._clock.sleep(_RESUME_LOOK_S)
+            try:
+                if await self._store.endings(1) or await self._store.open_turns(1):
+                    await self.engine()
+            except StoreError as error:
+                log.warning("unfinished work cannot be read", extra={"why": str(error)})
+
     async def own_directory(self) -> OwnDirectory:
         """Return the folder of the OpenCode that we are attached to, asking it once."""
         await self.engine()
@@ -108,7 +126,9 @@ class Runtime:
             instances=self._instances,
             clock=self._clock,
             limits=EngineLimits(
-                max_sessions=settings.max_sessions,
+                capacity=Capacity(
+                    sessions=settings.max_sessions, running=settings.max_running_turns
+                ),
                 cleanup_timeout_s=settings.cleanup_timeout_seconds,
                 approval_timeout_s=settings.approval_timeout_seconds,
                 default_end_action=settings.end_action,
@@ -150,7 +170,7 @@ async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncI
         clock = Clock()
         await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
         engine_stack = await stack.enter_async_context(AsyncExitStack())
-        yield Runtime(
+        runtime = Runtime(
             settings,
             environ,
             store=store,
@@ -158,3 +178,9 @@ async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncI
             stack=engine_stack,
             state_key=await store.shared_key("call-state"),
         )
+        resuming = asyncio.create_task(runtime.resume(), name="resume")
+        try:
+            yield runtime
+        finally:
+            resuming.cancel()
+            await asyncio.wait({resuming})

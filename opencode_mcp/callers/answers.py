@@ -151,6 +151,12 @@ def present_error(error: Exception, advice: str = "") -> Result:
     """
     if not isinstance(error, OpencodeMcpError):
         return error_result("INTERNAL", "Something in this server went wrong; its log says what.")
+    session_id = error.session_id if isinstance(error, CallerError) else None
+    return _error(fault_of(error, advice), session_id)
+
+
+def fault_of(error: OpencodeMcpError, advice: str = "") -> Fault:
+    """Return the `error` field for a fault of ours."""
     fault: Fault = {
         "name": error.name,
         "message": clip(f"{error}. {advice}" if advice else str(error), ERROR_CHARS)[0],
@@ -161,8 +167,7 @@ def present_error(error: Exception, advice: str = "") -> Result:
             fault["statusCode"] = error.status
         if error.retry_after_s is not None:
             fault["retryAfterSeconds"] = error.retry_after_s
-    session_id = error.session_id if isinstance(error, CallerError) else None
-    return _error(fault, session_id)
+    return fault
 
 
 def error_result(name: str, message: str) -> Result:

@@ -15,6 +15,8 @@ MAX_PROMPT_CHARS = 2_000_000
 MAX_NAME_CHARS = 200
 MAX_WAIT_S = 600
 MAX_PAGE = 100
+MAX_BATCH = 16
+MAX_CANCEL_WAIT_MS = 20_000
 
 
 def _no_bool(value: object) -> object:
@@ -180,11 +182,42 @@ class ReplyArguments(SessionReference):
 class StatusArguments(SessionReference):
     """`opencode-status`."""
 
+    ids: Annotated[list[Name], Field(min_length=1, max_length=MAX_BATCH)] | None = Field(
+        None, description="Several sessions at once, instead of one id."
+    )
+    wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
+        None,
+        alias="wait-seconds",
+        description="With ids: how long this call watches, in seconds, until there is news: a turn"
+        " is over or waits for an answer. 0, the default, answers with what is known now.",
+    )
+    wait_for: Literal["any", "all"] | None = Field(
+        None,
+        alias="wait-for",
+        description="With `ids`: return when one of them has news, or when all have. Default any.",
+    )
     offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
         None, description="Without an id: how many sessions to skip. Default 0."
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
         None, description="Without an id: how many sessions to list. Default 20."
+    )
+
+
+class CancelArguments(SessionReference):
+    """`opencode-cancel`."""
+
+    turn_id: Name | None = Field(
+        None,
+        alias="turnId",
+        description="Stop this turn only, as `turnId` named it: if a later one runs by now, nothing"
+        " is stopped. Omitted: the newest turn.",
+    )
+    wait_ms: Annotated[int, Field(ge=0, le=MAX_CANCEL_WAIT_MS), NotBool] | None = Field(
+        None,
+        alias="wait-ms",
+        description="How long to wait for proof that the turn is over, in milliseconds; 0 returns"
+        " once the stop was sent.",
     )
 
 

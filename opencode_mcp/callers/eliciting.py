@@ -194,7 +194,7 @@ async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
         log.warning("a person's answer could not be given", extra={"why": str(error)})
 
 
-async def resume(engine: Engine, context: Context, owner: str) -> tuple[View, Keeper | None]:
+async def resume(engine: Engine, context: Context, owner: str) -> View:
     """Return the turn that a repeated call goes on with, after giving the answers it brought.
 
     Raises SessionNotFoundError, InvalidArgumentError.
@@ -203,7 +203,8 @@ async def resume(engine: Engine, context: Context, owner: str) -> tuple[View, Ke
     if state is None:
         msg = "a first call has nothing to go on with"
         raise RuntimeError(msg)
-    view, keeper = await engine.observe(state.session, owner)
+    view = await engine.view(state.session, owner)
+    keeper = view.keeper
     if view.turn is None or view.turn.number != state.turn:
         msg = f"turn {state.turn} of session {state.session} is over: call opencode-status"
         raise InvalidArgumentError(msg, session_id=state.session)
@@ -214,4 +215,4 @@ async def resume(engine: Engine, context: Context, owner: str) -> tuple[View, Ke
             if waiting is not None and isinstance(response, ElicitResult):
                 decision = decision_of(waiting.ask, response.action, response.content)
                 await _carry_out(keeper, ask_id, decision)
-    return view, keeper
+    return view

@@ -238,6 +238,8 @@ def ending_state(ending: Ending) -> EndingState:
     }
     if ending.last_error:
         state["lastError"] = short(ending.last_error)
+    if ending.next_at:
+        state["nextTryAt"] = iso(ending.next_at)
     return state
 
 

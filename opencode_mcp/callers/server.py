@@ -1,4 +1,4 @@
-"""Build the FastMCP server: tools from models, and one door for every error."""
+"""Build the FastMCP server: four tools from four models, and one door for every error."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from opencode_mcp.callers import texts
 from opencode_mcp.callers.arguments import (
     ApproveArguments,
     Arguments,
+    CancelArguments,
     EndArguments,
     ReplyArguments,
     StartArguments,
@@ -44,7 +45,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAMES = ("opencode", "opencode-reply", "opencode-status", "opencode-approve", "opencode-end")
+NAMES = (
+    "opencode",
+    "opencode-reply",
+    "opencode-status",
+    "opencode-cancel",
+    "opencode-approve",
+    "opencode-end",
+)
 #: tools whose errors tell whether their prompt may be sent again
 SUBMITTING = NAMES[:2]
 _RESEND: dict[str, Literal["unknown"]] = {
@@ -149,7 +157,7 @@ def build_server(service: Service) -> FastMCP:
     settings = service.settings
     words = _words(settings)
     for name, title, text, model, handler, hints in _table(tools):
-        schema = model.tool_schema(**properties(settings))
+        schema = model.tool_schema(**properties(settings, name))
         mcp.add_tool(
             ModelTool(
                 name=name,
@@ -196,6 +204,7 @@ def _table(
         (NAMES[0], "Start an OpenCode session", texts.OPENCODE, StartArguments, tools.start, runs),
         (NAMES[1], "Continue a session", texts.REPLY, ReplyArguments, tools.reply, runs),
         (NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
-        (NAMES[3], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
-        (NAMES[4], "End a session", texts.END, EndArguments, tools.end, ends),
+        (NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
+        (NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
+        (NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
     ]

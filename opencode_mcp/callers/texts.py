@@ -4,10 +4,11 @@ from __future__ import annotations
 
 INSTRUCTIONS = """\
 Delegates coding tasks to OpenCode agents. opencode starts a session and runs its first turn; \
-opencode-reply runs another turn in it; opencode-status looks at one session or lists yours; \
-opencode-approve answers what an agent asks; opencode-end stops and deletes (or archives) it. A \
-session stays until it is ended: end what you no longer need. When an answer says `running`, the \
-turn goes on: look again with opencode-status, never send the prompt again."""
+opencode-reply runs another turn in it; opencode-status looks at sessions, waits for them or lists \
+yours; opencode-cancel stops a turn and keeps the session; opencode-approve answers what an agent \
+asks; opencode-end stops and deletes (or archives) it. A session stays until it is ended: end what \
+you no longer need. When an answer says `running`, the turn goes on: look again with \
+opencode-status, never send the prompt again."""
 
 OPENCODE = """\
 Start a new OpenCode session in a folder and run its first turn there: an autonomous coding agent \
@@ -34,15 +35,30 @@ never sent twice: if its fate is unknown the error is SUBMISSION_UNCONFIRMED, an
 looks again. Cancelling this call {on_cancel}."""
 
 STATUS = """\
-Look at one session (give one id), or list your tracked sessions (give none), the newest used \
-first. Changes nothing and starts no turn; safe to repeat. Use opencode-reply to go on and \
-opencode-end to finish.
+Look at one session (give one id), watch several (give ids), or list your tracked sessions (give \
+none), the newest used first. Changes nothing and starts no turn; safe to repeat. Use \
+opencode-reply to go on, opencode-cancel to stop a turn and opencode-end to finish.
 
 With an id: where its newest turn stands, read from OpenCode now, with the answer once there is \
 one: `running`, `waiting_for_approval`, `stopping`, `completed`, `failed`, `cancelled`, `timeout`, \
-`idle`, `ending` (an end was accepted, not confirmed: call opencode-end again), `quarantined` \
-(a prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). Without an id: a page of \
-offset and limit; nextOffset leads to the next one."""
+`idle`, `ending` (an end was accepted, not confirmed: call opencode-end again), `quarantined` (a \
+prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). With wait-seconds the call \
+returns as soon as there is news (over, or waiting for an answer), which is cheaper than asking \
+again and again; cancelling it does not touch the turn. If the session is on-request, a person is \
+asked meanwhile. With ids: `ready` when what wait-for asks for is there (see readyIds), else \
+`waiting`. A list is a page of offset and limit; nextOffset leads to the next one."""
+
+CANCEL = """\
+Ask the running turn of a session to stop; the session stays and can go on with opencode-reply. \
+Use opencode-end instead to stop the turn and end the session, opencode-status only to look.
+
+Sends an abort to OpenCode and watches for wait-ms. A request is not an outcome: `accepted` means \
+that the stop was sent, `done` that the turn is proven over. `stopping`: not confirmed yet; it is \
+tried until it is: call opencode-status with wait-seconds. `cancelled`: confirmed; what the agent \
+did so far stays, nothing is undone, and a process that one of its commands started may live on (a \
+warning says so). Another status is the turn's own end, which came first; `alreadyDone`: it was \
+over before this call and nothing was sent. With turnId only that turn is stopped, never a later \
+one. Waiting permissions and questions of the turn are rejected. Repeating is safe."""
 
 APPROVE = """\
 Answer one thing that a session's agent waits for: a permission to use a tool, or a question. Only \

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opencode_mcp.callers.approving import answer_given, chosen_rules, rule_properties
 from opencode_mcp.callers.arguments import (
     ApproveArguments,
+    CancelArguments,
     EndArguments,
     ReplyArguments,
     SessionReference,
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from opencode_mcp.callers.progress import Reporter
     from opencode_mcp.callers.service import Service
     from opencode_mcp.callers.wire import Result
+    from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.overview import View
     from opencode_mcp.settings import Settings
 
 #: over stdio there is one caller: the person whose client started us (contract §1)
 LOCAL = "local"
 _DEFAULT_PAGE = 20
+DEFAULT_CANCEL_WAIT_MS = 1000
 
 
 class Tools:
@@ -68,7 +72,9 @@ class Tools:
         )
         engine = await self._service.engine()
         keeper = await engine.start(request, directory)
-        return await watch_turn(engine, keeper, reporter, wait_s, settings.max_output_chars)
+        return await watch_turn(
+            engine, keeper, reporter, wait_s, settings.max_output_chars, owns=True
+        )
 
     async def reply(
         self, arguments: ReplyArguments, reporter: Reporter
@@ -95,24 +101,19 @@ class Tools:
         engine = await self._service.engine()
         keeper = await engine.reply(request)
         max_chars = self._service.settings.max_output_chars
-        return await watch_turn(engine, keeper, reporter, wait_s, max_chars)
+        return await watch_turn(engine, keeper, reporter, wait_s, max_chars, owns=True)
 
     async def _resumed(
-        self, reporter: Reporter, wait_s: float
+        self, reporter: Reporter, wait_s: float, *, owns: bool = True
     ) -> Result | InputRequiredResult | None:
         """Go on with the turn of a call that its client repeats with a person's answers."""
         if reporter.context.request_state is None:
             return None
         from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
-        from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
 
         engine = await self._service.engine()
-        view, keeper = await resume(engine, reporter.context, LOCAL)
-        max_chars = self._service.settings.max_output_chars
-        if keeper is None:
-            return present_view(view, max_chars=max_chars, now=engine.clock.now())
-        return await watch_turn(engine, keeper, reporter, wait_s, max_chars)
+        view = await resume(engine, reporter.context, LOCAL)
+        return await self._watch(engine, view, reporter, wait_s, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:
         """`opencode-approve`: answer an ask, and say where its turn stands then."""
@@ -125,22 +126,59 @@ class Tools:
         max_chars = self._service.settings.max_output_chars
         return present_view(view, max_chars=max_chars, now=engine.clock.now())
 
-    async def status(self, arguments: StatusArguments, _reporter: Reporter) -> Result:
-        """`opencode-status`: look at one session, or list them."""
+    async def status(
+        self, arguments: StatusArguments, reporter: Reporter
+    ) -> Result | InputRequiredResult:
+        """`opencode-status`: observe one session or several, or list them."""
         from opencode_mcp.callers.answers import present_page  # noqa: PLC0415
-        from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
 
-        if arguments.references:
-            _refuse_paging(arguments)
-            reference = one_reference(arguments)
-            engine = await self._service.engine()
-            view = await engine.view(reference, LOCAL)
-            max_chars = self._service.settings.max_output_chars
-            return present_view(view, max_chars=max_chars, now=engine.clock.now())
+        check_together(arguments)
         engine = await self._service.engine()
+        if arguments.references:
+            return await self._observe(engine, arguments, reporter)
+        if arguments.ids:
+            from opencode_mcp.callers.batching import Batch  # noqa: PLC0415
+
+            batch = Batch(engine, LOCAL, arguments.ids, arguments.wait_for or "any")
+            return await batch.observe(reporter, float(arguments.wait_seconds or 0))
         offset, limit = arguments.offset or 0, arguments.limit or _DEFAULT_PAGE
         lines, total = await engine.page(LOCAL, offset=offset, limit=limit)
         return present_page(lines, offset=offset, total=total)
+
+    async def _observe(
+        self, engine: Engine, arguments: StatusArguments, reporter: Reporter
+    ) -> Result | InputRequiredResult:
+        wait_s = float(arguments.wait_seconds or 0)
+        resumed = await self._resumed(reporter, wait_s, owns=False)
+        if resumed is not None:
+            return resumed
+        view = await engine.view(one_reference(arguments), LOCAL)
+        return await self._watch(engine, view, reporter, wait_s, owns=False)
+
+    async def _watch(
+        self, engine: Engine, view: View, reporter: Reporter, wait_s: float, *, owns: bool
+    ) -> Result | InputRequiredResult:
+        """Watch the turn of a view while it runs, and present it."""
+        from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
+        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
+
+        max_chars = self._service.settings.max_output_chars
+        if view.keeper is not None:
+            return await watch_turn(engine, view.keeper, reporter, wait_s, max_chars, owns=owns)
+        return present_view(view, max_chars=max_chars, now=engine.clock.now())
+
+    async def cancel(self, arguments: CancelArguments, _reporter: Reporter) -> Result:
+        """`opencode-cancel`: ask a running turn to stop, and say what is known of it."""
+        from opencode_mcp.callers.cancels import present_cancel, present_no_turn  # noqa: PLC0415
+
+        reference = one_reference(arguments)
+        engine = await self._service.engine()
+        wait_ms = DEFAULT_CANCEL_WAIT_MS if arguments.wait_ms is None else arguments.wait_ms
+        cancelled = await engine.cancel(reference, LOCAL, arguments.turn_id, wait_ms / 1000)
+        if cancelled is None:
+            return present_no_turn(await engine.find(reference, LOCAL))
+        max_chars = self._service.settings.max_output_chars
+        return present_cancel(cancelled, max_chars=max_chars, now=engine.clock.now())
 
     async def end(self, arguments: EndArguments, _reporter: Reporter) -> Result:
         """`opencode-end`: end a session, or say why that is not confirmed."""
@@ -211,21 +249,35 @@ def one_reference(arguments: SessionReference) -> str:
     raise InvalidArgumentError(msg)
 
 
-def _refuse_paging(arguments: StatusArguments) -> None:
-    for name, value in (("offset", arguments.offset), ("limit", arguments.limit)):
-        if value is not None:
-            msg = f"{name} is {value}, but it only goes with a list: leave it out, or leave the id"
-            raise InvalidArgumentError(msg)
+def check_together(arguments: StatusArguments) -> None:
+    """Raise InvalidArgumentError for arguments of `opencode-status` that do not go together."""
+    ids, one = arguments.ids, arguments.references
+    faults = {
+        "ids go without another id": ids and one,
+        "ids name a session twice": ids and len(set(ids)) < len(ids),
+        "wait-for only goes with ids": arguments.wait_for and not ids,
+        "wait-seconds only goes with an id or ids": arguments.wait_seconds and not (ids or one),
+        "offset only goes with a list: leave out the ids": arguments.offset is not None
+        and (ids or one),
+        "limit only goes with a list: leave out the ids": arguments.limit is not None
+        and (ids or one),
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            raise InvalidArgumentError(fault)
 
 
-def properties(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return what the settings change in the input schemas: real limits and defaults."""
+def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
+    """Return what the settings change in a tool's input schema: real limits and defaults."""
+    wait_s = 0 if tool == "opencode-status" else settings.default_wait_seconds
     return {
         "timeout-seconds": {
             "maximum": settings.max_turn_timeout_seconds,
             "default": settings.turn_timeout_seconds,
         },
-        "wait-seconds": {"default": settings.default_wait_seconds},
+        "wait-seconds": {"default": wait_s},
+        "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
+        "wait-for": {"default": "any"},
         **rule_properties(settings),
         "action": {"default": settings.end_action.value},
         "offset": {"default": 0},

@@ -6,11 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.eliciting import attend, is_for_a_person, may_ask, person_of
-from opencode_mcp.callers.presenting import present_turn
+from opencode_mcp.callers.presenting import iso, present_turn
 from opencode_mcp.callers.progress import INTERVAL_S
+from opencode_mcp.callers.sizing import short
 from opencode_mcp.engine.outcome import TurnStatus
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mcp_types import InputRequiredResult
 
     from opencode_mcp.callers.eliciting import Person
@@ -20,14 +23,21 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.keeper import Keeper
 
 
-async def watch_turn(
-    engine: Engine, keeper: Keeper, reporter: Reporter, wait_s: float, max_chars: int
+async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how long
+    engine: Engine,
+    keeper: Keeper,
+    reporter: Reporter,
+    wait_s: float,
+    max_chars: int,
+    *,
+    owns: bool,
 ) -> Result | InputRequiredResult:
     """Wait until the turn is over or waits for the caller, at most `wait_s`, and present it.
 
     What a person must answer is asked meanwhile; where that means returning, it does.
 
-    If the client cancels the call that owns the turn, the operator's rule decides about the turn.
+    If the client cancels the call that owns the turn (`owns`), the operator's rule decides about
+    the turn; a call that merely watches only lets go.
     """
     clock = engine.clock
     started = clock.monotonic()
@@ -35,7 +45,9 @@ async def watch_turn(
     try:
         if wait_s > 0:
             await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
-        while not _is_news(keeper, person) and (left := started + wait_s - clock.monotonic()) > 0:
+        while not _ends_watch(keeper, person) and (
+            (left := started + wait_s - clock.monotonic()) > 0
+        ):
             if is_for_a_person(keeper):
                 asked = await attend(keeper, person, reporter, left)
                 if asked is not None:
@@ -43,23 +55,39 @@ async def watch_turn(
             elif not await keeper.changed(min(INTERVAL_S, left)):
                 await reporter.tell(clock.monotonic() - started, describe(keeper))
     except asyncio.CancelledError:
-        engine.call_cancelled(keeper)
+        if owns:
+            engine.call_cancelled(keeper)
         raise
-    return present_turn(
-        keeper.session, keeper.turn, keeper.verdict, max_chars=max_chars, now=clock.now()
-    )
+    return present_keeper(keeper, max_chars=max_chars, now=clock.now())
 
 
-def _is_news(keeper: Keeper, person: Person | None) -> bool:
-    if is_for_a_person(keeper):
-        return not may_ask(person)
+def present_keeper(keeper: Keeper, *, max_chars: int, now: datetime) -> Result:
+    """Return the result for a turn as its keeper knows it."""
+    result = present_turn(keeper.session, keeper.turn, keeper.verdict, max_chars=max_chars, now=now)
+    if keeper.trouble and not keeper.verdict.is_over:
+        result["executionState"] = "unknown"
+        result["upstreamRead"] = {
+            "state": "degraded",
+            "reason": short(keeper.trouble.reason),
+            "since": iso(keeper.trouble.since),
+            "nextAt": iso(keeper.trouble.next_at),
+        }
+    return result
+
+
+def _ends_watch(keeper: Keeper, person: Person | None) -> bool:
+    return is_news(keeper) and not (is_for_a_person(keeper) and may_ask(person))
+
+
+def is_news(keeper: Keeper) -> bool:
+    """Whether there is something for the caller to act on."""
     return keeper.verdict.is_over or keeper.verdict.status is TurnStatus.WAITING
 
 
 def describe(keeper: Keeper) -> str:
     """Return what is going on, in a line that a person likes to read."""
     if keeper.trouble:
-        return f"OpenCode cannot be asked now: {keeper.trouble}"
+        return f"OpenCode cannot be asked now: {keeper.trouble.reason}"
     if keeper.verdict.retry and keeper.verdict.retry.message:
         return f"the provider is being retried: {keeper.verdict.retry.message}"
     watch = keeper.watch

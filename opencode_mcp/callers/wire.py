@@ -25,6 +25,8 @@ Status = Literal[
     "quarantined",
     "unknown",
     "ok",
+    "ready",
+    "waiting",
     "ended",
     "not_found",
     "error",
@@ -123,6 +125,33 @@ class EndingState(TypedDict, total=False):
     since: Required[str]
     attempt: int
     lastError: str
+    nextTryAt: str
+
+
+class Degraded(TypedDict, total=False):
+    """`upstreamRead`: OpenCode cannot be asked about the turn now; it is tried again."""
+
+    state: Required[Literal["degraded"]]
+    reason: str
+    since: str
+    nextAt: str
+
+
+class Entry(TypedDict, total=False):
+    """One of `results`: a turn of a batch, at a glance."""
+
+    kind: Required[Literal["turn", "error"]]
+    status: Required[Status]
+    content: Required[str]
+    sessionId: str
+    threadId: str
+    turnId: str
+    turn: int
+    pendingApprovals: list[Approval]
+    pendingApprovalCount: int
+    error: Fault
+    elapsedMs: int
+    truncated: bool
 
 
 class Listed(TypedDict, total=False):
@@ -143,7 +172,7 @@ class Listed(TypedDict, total=False):
 class Result(TypedDict, total=False):
     """What every tool answers."""
 
-    kind: Required[Literal["turn", "sessions", "end", "error"]]
+    kind: Required[Literal["turn", "sessions", "batch", "end", "error"]]
     status: Required[Status]
     content: Required[str]
     sessionId: str
@@ -173,14 +202,24 @@ class Result(TypedDict, total=False):
     hint: str
     resendSafety: Literal["not_submitted", "no_observed_effects", "inspect_effects", "unknown"]
     upstreamRetry: Retry
+    upstreamRead: Degraded
     accepted: bool
     done: bool
+    alreadyDone: bool
+    cancelled: bool | None
+    timedOut: bool
+    nextAction: str
     ending: EndingState
     sessions: list[Listed]
     total: int
     offset: int
     nextOffset: int
     hasMore: bool
+    waitFor: Literal["any", "all"]
+    reason: Literal["condition", "deadline"]
+    results: list[Entry]
+    readyIds: list[str]
+    pendingIds: list[str]
     action: Literal["delete", "archive", "none"]
     abortedRunningTurn: bool
     rejectedPermissions: int

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _NEXT = {
     "running": "The turn goes on. Call opencode-status with this id to look again; do not send the"
-    " prompt again. opencode-end stops it for good.",
-    "stopping": "The turn was asked to stop and has not been seen to stop yet. Call"
-    " opencode-status with this id.",
+    " prompt again. opencode-cancel stops it; opencode-end stops it and ends the session.",
+    "stopping": "The turn was asked to stop and has not been seen to stop yet; it is tried until it"
+    " is. Call opencode-status with this id and wait-seconds, or opencode-cancel again.",
     "completed": "Continue with opencode-reply and this id; when you are done, end the session"
     " with opencode-end.",
     "failed": "Look at the error, then continue with opencode-reply and this id, or end the"

@@ -1,6 +1,9 @@
-"""Check names before anything is sent: OpenCode takes a wrong one with 204 and fails in silence.
+"""What is made sure of before a prompt goes out.
 
-A wrong model leaves a user message without an answer, a wrong agent not even that (facts 2.4).
+Names are checked, because OpenCode takes a wrong one with 204 and fails in silence: a wrong model
+leaves a user message without an answer, a wrong agent not even that (facts 2.4). And the folder is
+warmed: an abort while OpenCode first reads a folder's providers makes every later turn there fail
+("All fibers interrupted without error", seen on 1.18.33), until that folder is disposed.
 """
 
 from __future__ import annotations
@@ -13,7 +16,19 @@ from opencode_mcp.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from opencode_mcp.engine.instances import Connection
     from opencode_mcp.opencode.client import OpencodeClient
+
+
+async def warm(connection: Connection, directory: str) -> None:
+    """Make OpenCode read the folder's providers now, once for each folder and stretch of events.
+
+    After a gap in the events OpenCode may be another process, or may have disposed the folder.
+    """
+    generation = connection.events.generation
+    if connection.warmed.get(directory) != generation:
+        await connection.client.providers(directory)
+        connection.warmed[directory] = generation
 
 
 async def check_choice(

@@ -1,11 +1,22 @@
-"""A bounded span of time, shared by all the requests of one procedure."""
+"""How long things may take: a span shared by all the requests of one procedure, and back-off."""
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
+
+#: pauses between tries of the same intent: doubled each time, within these bounds
+_FIRST_PAUSE_S = 2.0
+_MAX_PAUSE_S = 60.0
+
+
+def backoff_s(failures: int) -> float:
+    """Return how many seconds to wait after so many failures; spread, so that none march."""
+    longest = min(_FIRST_PAUSE_S * 2.0 ** min(failures, 10), _MAX_PAUSE_S)
+    return longest * random.uniform(0.75, 1.0)  # noqa: S311 - no secret depends on it
 
 
 class BudgetSpentError(Exception):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from opencode_mcp.engine.budget import Budget, BudgetSpentError
+from opencode_mcp.engine.budget import Budget, BudgetSpentError, backoff_s
 from opencode_mcp.engine.confirming import remove
 from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
@@ -30,8 +31,6 @@ from opencode_mcp.errors import (
 from opencode_mcp.records import EndAction, StopReason, Submission, Tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances, Reached
     from opencode_mcp.engine.keepers import Keepers
@@ -53,23 +52,19 @@ _DEFINITE = (OpencodeUnauthorizedError, OpencodeRefusedError, InstanceUnreachabl
 class Ender:
     """Ends sessions. Two ends of one session at once are one end with two answers."""
 
-    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
+    def __init__(
         self,
         *,
         store: Store,
         instances: Instances,
         keepers: Keepers,
         clock: Clock,
-        holder: str,
-        is_dead_holder: Callable[[str], bool],
         cleanup_timeout_s: float,
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._clock = clock
-        self._holder = holder
-        self._is_dead_holder = is_dead_holder
         self._cleanup_timeout_s = cleanup_timeout_s
         self._under_way: dict[str, asyncio.Task[Ended | Unconfirmed]] = {}
 
@@ -82,11 +77,19 @@ class Ender:
         ended meanwhile). A cancelled caller lets go; the end goes on.
         """
         await self._store.begin_end(session.id, action, default)
-        task = self._under_way.get(session.id)
+        return await self.carry_on(session.id)
+
+    def is_under_way(self, session_id: str) -> bool:
+        """Whether this process works on the session's end now."""
+        return session_id in self._under_way
+
+    async def carry_on(self, session_id: str) -> Ended | Unconfirmed:
+        """Carry out an end that was accepted before, or join whoever is at it in this process."""
+        task = self._under_way.get(session_id)
         if task is None:
-            task = self._keepers.spawn(self._within_limit(session.id))
-            self._under_way[session.id] = task
-            task.add_done_callback(lambda _: self._under_way.pop(session.id, None))
+            task = self._keepers.spawn(self._within_limit(session_id), finish_at_exit=True)
+            self._under_way[session_id] = task
+            task.add_done_callback(lambda _: self._under_way.pop(session_id, None))
         return await asyncio.shield(task)
 
     async def _within_limit(self, session_id: str) -> Ended | Unconfirmed:
@@ -106,6 +109,8 @@ class Ender:
         session = await self._store.resolve(session_id)
         ending = session.ending if session else None
         action = ending.action if ending else EndAction.DELETE
+        pause = timedelta(seconds=backoff_s(ending.attempt if ending else 0))
+        await self._store.note_next_try(session_id, self._clock.now() + pause)
         log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
         return Unconfirmed(session_id, action, reason, cause)
 
@@ -126,7 +131,7 @@ class Ender:
             raise spent from last
 
     async def _attempt(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
-        lease = await self._store.take_lease(session_id, self._holder, self._is_dead_holder)
+        lease = await self._take_lease(session_id)
         if lease is None:  # another process of ours is at it: join, and give its answer
             return await self._join(session_id, stopped, budget)
         try:
@@ -145,11 +150,15 @@ class Ender:
             if tombstone is not None:
                 return answer_of(tombstone)
             await budget.pause(_JOIN_POLL_S)
-            lease = await self._store.take_lease(session_id, self._holder, self._is_dead_holder)
+            lease = await self._take_lease(session_id)
             if lease is not None:
                 await self._store.release_lease(lease)
                 if await self._store.tombstone(session_id) is None:
                     return await self._attempt(session_id, stopped, budget)
+
+    async def _take_lease(self, session_id: str) -> Lease | None:
+        keepers = self._keepers
+        return await self._store.take_lease(session_id, keepers.holder, keepers.is_dead_holder)
 
     async def _carry_out(
         self, session_id: str, lease: Lease, stopped: Stopped, budget: Budget

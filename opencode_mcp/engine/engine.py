@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.approving import answer_by_caller, check_answerable
+from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.ending import Ender
+from opencode_mcp.engine.finisher import Finisher
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
 
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.answers import Answer
+    from opencode_mcp.engine.cancelling import Cancelled
     from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
-    from opencode_mcp.records import EndAction, Session
+    from opencode_mcp.records import Capacity, EndAction, Session
     from opencode_mcp.store.store import Store
 
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 class EngineLimits:
     """The operator's bounds that the engine keeps. Times in seconds."""
 
-    max_sessions: int
+    capacity: Capacity
     cleanup_timeout_s: float
     #: how long an ask may wait before it is rejected
     approval_timeout_s: float
@@ -61,38 +64,48 @@ class Engine:
         self.limits = limits
         self._store = store
         self._instances = instances
-        self._keepers = Keepers()
-        self._closing = False
-        self._stack = AsyncExitStack()
-        self._turns = Turns(
+        self._keepers = Keepers(
             store=store,
             instances=instances,
-            keepers=self._keepers,
             clock=clock,
-            max_sessions=limits.max_sessions,
+            holder=holder,
+            is_dead_holder=is_dead_holder,
             approval_timeout_s=limits.approval_timeout_s,
         )
-        self._overview = Overview(
-            store=store,
-            instances=instances,
-            keepers=self._keepers,
-            clock=clock,
-            approval_timeout_s=limits.approval_timeout_s,
+        self._closing = False
+        self._stack = AsyncExitStack()
+        self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
+        self._canceller = Canceller(
+            store=store, instances=instances, keepers=self._keepers, clock=clock
         )
         self._ender = Ender(
             store=store,
             instances=instances,
             keepers=self._keepers,
             clock=clock,
-            holder=holder,
-            is_dead_holder=is_dead_holder,
             cleanup_timeout_s=limits.cleanup_timeout_s,
+        )
+        self._finisher = Finisher(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            ender=self._ender,
+            clock=clock,
+        )
+        self._turns = Turns(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            clock=clock,
+            capacity=limits.capacity,
+            sweep=self._finisher.sweep_turns,
         )
 
     async def __aenter__(self) -> Self:
-        """Open what the engine works with; nothing is started yet."""
+        """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
         await self._stack.enter_async_context(self._keepers)
+        await self._stack.enter_async_context(self._finisher)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -115,25 +128,13 @@ class Engine:
         """Return where a session stands. Raises SessionNotFoundError."""
         return await self._overview.view(await self.find(reference, owner))
 
-    async def observe(self, reference: str, owner: str) -> tuple[View, Keeper | None]:
-        """Return where a session stands and, while its turn runs, the keeper to watch it by.
-
-        Raises SessionNotFoundError.
-        """
-        view = await self.view(reference, owner)
-        keeper = self._keepers.get(view.session.id)
-        if keeper is None or view.verdict is None or view.verdict.is_over:
-            return view, None
-        return view, keeper
-
     async def approve(self, reference: str, owner: str, approval_id: str, answer: Answer) -> View:
-        """Answer an ask and return where its turn stands then; see `approving.approve`."""
+        """Answer an ask and return where its turn stands then; see `answer_by_caller`."""
         session = await self.find(reference, owner)
         check_answerable(session)
-        view, keeper = await self.observe(session.id, owner)
-        if await answer_by_caller(
-            view, keeper or self._keepers.get(session.id), approval_id, answer
-        ):
+        view = await self._overview.view(session)
+        keeper = self._keepers.get(session.id)
+        if await answer_by_caller(view, keeper, approval_id, answer):
             return await self.view(session.id, owner)
         return view
 
@@ -148,6 +149,12 @@ class Engine:
         """End a session; see `Ender.end`. Raises SessionNotFoundError, EndConflictError."""
         session = await self.find(reference, owner)
         return await self._ender.end(session, action, self.limits.default_end_action)
+
+    async def cancel(
+        self, reference: str, owner: str, message_id: str | None, wait_s: float
+    ) -> Cancelled | None:
+        """Ask a turn to stop; see `Canceller.cancel`. Raises SessionNotFoundError."""
+        return await self._canceller.cancel(await self.find(reference, owner), message_id, wait_s)
 
     async def find(self, reference: str, owner: str) -> Session:
         """Return the session with this id or alias, if it is the owner's.

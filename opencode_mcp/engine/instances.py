@@ -42,6 +42,8 @@ class Connection:
     instance: Instance
     client: OpencodeClient
     events: EventHub
+    #: folders whose providers OpenCode has read, with the stretch of events in which it did
+    warmed: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,47 +3,86 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from opencode_mcp.engine.keeper import Keeper
+from opencode_mcp.errors import StaleSessionError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.instances import Connection, Instances
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.opencode.events import Watch
+    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.store.store import Store
 
 T = TypeVar("T")
 
-#: how long leaving may take to stop the turns that run
+#: how long leaving may take to stop the turns that run, and to finish the ends under way
 STOP_AT_EXIT_S = 6.0
 #: so many finished turns are remembered, so that the end of a session need not read them again
 _REMEMBERED = 1000
+#: how long a turn that is over may take to be written down as such
+_CROSS_OUT_S = 2.0
 
 
 class Keepers:
     """Holds the keepers by session id, and owns every background task of the engine."""
 
-    def __init__(self) -> None:
+    def __init__(  # noqa: PLR0913 - what its keepers work with, all by keyword
+        self,
+        *,
+        store: Store,
+        instances: Instances,
+        clock: Clock,
+        holder: str,
+        is_dead_holder: Callable[[str], bool],
+        approval_timeout_s: float,
+    ) -> None:
+        #: this process, as turns and leases name it
+        self.holder = holder
+        self.is_dead_holder = is_dead_holder
+        self._store = store
+        self._instances = instances
+        self._clock = clock
+        self._approval_timeout_s = approval_timeout_s
         self._keepers: dict[str, Keeper] = {}
         self._tasks: set[asyncio.Task[object]] = set()
+        #: tasks that leaving gives time to finish; what is not done then is a recorded intent
+        self._awaited: set[asyncio.Task[object]] = set()
 
     async def __aenter__(self) -> Self:
         """Nothing runs yet."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop the turns that still run, bounded; then cancel what is left."""
-        running = [k for k in self._keepers.values() if not k.verdict.is_over]
-        for keeper in running:
-            self.spawn(keeper.ask_to_stop(StopReason.CANCEL))
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_AT_EXIT_S if running else 0.0)
+        """Stop the turns that this process owns, bounded; then cancel what is left."""
+        for keeper in self._keepers.values():
+            if keeper.is_owned and not keeper.verdict.is_over:
+                self.spawn(keeper.ask_to_stop(StopReason.CANCEL))
+                self.spawn(keeper.crossed_out.wait(), finish_at_exit=True)
+        if self._awaited:
+            await asyncio.wait(self._awaited, timeout=STOP_AT_EXIT_S)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def make(self, connection: Connection, session: Session, turn: Turn) -> Keeper:
+        """Return a keeper for the turn that nothing runs yet."""
+        return Keeper(
+            connection,
+            session,
+            turn,
+            store=self._store,
+            instances=self._instances,
+            clock=self._clock,
+            is_owned=turn.holder == self.holder,
+            approval_timeout_s=self._approval_timeout_s,
+        )
 
     def get(self, session_id: str) -> Keeper | None:
         """Return the keeper of the session's newest turn, if this process runs or ran it."""
@@ -54,6 +93,13 @@ class Keepers:
         keeper = self._keepers.pop(session_id, None)
         if keeper is not None:
             keeper.close_as(verdict)
+
+    async def settle(self) -> None:
+        """Wait, bounded, until the turns that are over are written down as over."""
+        over = [k for k in self._keepers.values() if k.verdict.is_over]
+        waits = [self.spawn(k.crossed_out.wait()) for k in over if not k.crossed_out.is_set()]
+        if waits:
+            await asyncio.wait(waits, timeout=_CROSS_OUT_S)
 
     @contextmanager
     def beginning(self, keeper: Keeper) -> Iterator[Callable[[], None]]:
@@ -69,20 +115,33 @@ class Keepers:
 
             yield observe
 
-    def adopt(self, keeper: Keeper) -> Keeper:
-        """Observe a turn that another process began, unless it is observed here already."""
+    async def take_up(self, keeper: Keeper) -> Keeper:
+        """Observe a turn from here on, unless it is observed here already; return its keeper.
+
+        If the process that kept it is dead, this one answers for it now.
+        """
+        turn = keeper.turn
+        if turn.holder is None or self.is_dead_holder(turn.holder):
+            with suppress(StaleSessionError):  # its session has just ended
+                keeper.observer.turn = await self._store.hold_turn(turn, self.holder)
+                keeper.is_owned = True
         known = self._keepers.get(keeper.session.id)
         if known is not None and known.turn.number >= keeper.turn.number:
+            known.is_owned |= keeper.is_owned
+            known.learn(keeper.turn)
             return known
         with self.beginning(keeper) as observe:
             observe()
         return keeper
 
-    def spawn(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+    def spawn(
+        self, work: Coroutine[object, object, T], *, finish_at_exit: bool = False
+    ) -> asyncio.Task[T]:
         """Run `work` as a task that this object owns."""
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for tasks in (self._tasks, self._awaited) if finish_at_exit else (self._tasks,):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
         return task
 
     def _trim(self) -> None:
@@ -91,6 +150,7 @@ class Keepers:
             del self._keepers[session_id]
 
 
-async def _run(keeper: Keeper, watch: Watch, stack: ExitStack) -> Verdict:
+async def _run(keeper: Keeper, watch: Watch, stack: ExitStack) -> None:
     with stack:
-        return await keeper.run(watch)
+        await keeper.run(watch)
+        await keeper.cross_out()

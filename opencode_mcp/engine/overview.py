@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opencode_mcp.engine.instances import Connection
-from opencode_mcp.engine.keeper import Keeper
-from opencode_mcp.errors import InstanceUnreachableError, OpencodeError
+from opencode_mcp.engine.quarantine import free_if_settled
+from opencode_mcp.errors import InstanceUnreachableError, OpencodeError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Instances
+    from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
@@ -37,6 +38,8 @@ class View:
     verdict: Verdict | None
     #: why OpenCode cannot be asked; None: it was asked
     unknown_because: str | None = None
+    #: observes the turn from here on; None: it is over, or cannot be observed
+    keeper: Keeper | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +54,10 @@ class Line:
 class Overview:
     """Reads where sessions stand. Changes nothing, but for the evidence that frees a session."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        instances: Instances,
-        keepers: Keepers,
-        clock: Clock,
-        approval_timeout_s: float,
-    ) -> None:
+    def __init__(self, *, store: Store, instances: Instances, keepers: Keepers) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
-        self._clock = clock
-        self._approval_timeout_s = approval_timeout_s
 
     async def view(self, session: Session) -> View:
         """Return where the session's newest turn stands, read now.
@@ -81,33 +74,27 @@ class Overview:
         try:
             reached = await self._instances.of(session)
             if keeper is not None and known and keeper.connection is reached.connection:
-                return View(reached.session, keeper.turn, await keeper.refresh())
-            keeper = Keeper(
-                reached.connection,
-                reached.session,
-                turn,
-                store=self._store,
-                instances=self._instances,
-                clock=self._clock,
-                approval_timeout_s=self._approval_timeout_s,
-            )
-            verdict = await keeper.look_until_clear(gone_settles=reached.moved)
+                verdict = await keeper.refresh()
+                return View(reached.session, keeper.turn, verdict, keeper=keeper)
+            keeper = self._keepers.make(reached.connection, reached.session, turn)
+            keeper.observer.proven_over |= reached.moved
+            verdict = await keeper.observer.look_until_clear()
         except (InstanceUnreachableError, OpencodeError) as error:
             return View(session, turn, None, unknown_because=str(error))
-        session = await self._free_if_settled(reached.session, turn, keeper)
-        if not verdict.is_over and session.phase is Phase.ACTIVE:
-            self._keepers.adopt(keeper)
-        return View(session, turn, verdict)
+        session = await free_if_settled(self._store, keeper.observer, moved=reached.moved)
+        return await self._seen(session, keeper, verdict)
 
-    async def _free_if_settled(self, session: Session, turn: Turn, keeper: Keeper) -> Session:
-        """Release a quarantined session once the doubtful prompt's message was read."""
-        if session.phase is not Phase.QUARANTINED:
-            return session
-        try:
-            await keeper.connection.client.message(session.id, turn.message_id)
-        except OpencodeError:
-            return session
-        return await self._store.move(session, Phase.ACTIVE)
+    async def _seen(self, session: Session, keeper: Keeper, verdict: Verdict) -> View:
+        """Take the turn up if it runs, cross it out if it is over; return the view of it."""
+        if session.phase is not Phase.ACTIVE:
+            return View(session, keeper.turn, verdict)
+        if not verdict.is_over:
+            keeper = await self._keepers.take_up(keeper)
+            return View(session, keeper.turn, verdict, keeper=keeper)
+        if keeper.turn.finished_at is None:
+            with suppress(StaleSessionError):  # its session has just ended
+                await self._store.finish_turn(keeper.turn)
+        return View(session, keeper.turn, verdict)
 
     async def lines(self, sessions: Sequence[Session]) -> list[Line]:
         """Return a line for each session; OpenCode is asked once per instance and folder."""

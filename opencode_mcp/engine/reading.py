@@ -116,3 +116,10 @@ async def read_turn(client: OpencodeClient, turn: Turn) -> list[Message]:
         if page.before is None or not page.messages or turn.boundary in ids:
             return []
         before = page.before
+
+
+async def newest_prompt(client: OpencodeClient, session_id: str) -> str | None:
+    """Return the id of the newest user message, whoever sent it; None: not among the newest."""
+    page = await client.messages(session_id, limit=_FIRST_PAGE)
+    ids = [message.info.id for message in page.messages if message.info.role == "user"]
+    return ids[-1] if ids else None

@@ -26,6 +26,7 @@ ROUND_GAP_S = 0.05
 #: how long an accepted prompt may take to become visible: 1.3 s was seen for 3.4 MB (facts 4.6)
 UNSEEN_PROMPT_S = 10.0
 _UNSEEN_POLL_S = 0.02
+_UNSEEN_POLL_MAX_S = 0.25
 
 
 @dataclass(slots=True)
@@ -48,23 +49,30 @@ async def wait_until_seen(client: OpencodeClient, turn: Turn, budget: Budget) ->
     """
     if turn.submission is Submission.REFUSED:
         return False
-    started = budget.elapsed_s
+    started, pause_s = budget.elapsed_s, _UNSEEN_POLL_S
     while budget.elapsed_s - started < UNSEEN_PROMPT_S:
         try:
             await client.message(turn.session_id, turn.message_id, timeout_s=budget.left_s())
         except OpencodeNotFoundError:
-            await budget.pause(_UNSEEN_POLL_S)
+            await budget.pause(pause_s)
+            pause_s = min(pause_s * 1.5, _UNSEEN_POLL_MAX_S)
         else:
             return True
     return False
 
 
 async def make_quiet(
-    client: OpencodeClient, session: Session, stopped: Stopped, budget: Budget
+    client: OpencodeClient,
+    session: Session,
+    stopped: Stopped,
+    budget: Budget,
+    *,
+    abort_first: bool = True,
 ) -> None:
     """Abort and reject until two rounds in a row find nothing of the tree busy or waiting.
 
-    The first round aborts in any case: a prompt may be about to start a turn (facts 4.6).
+    The first round aborts in any case, unless that was just done (`abort_first` false): a prompt
+    may be about to start a turn (facts 4.6).
     What it took is added to `stopped`. Raises BudgetSpentError, and what the client raises.
     """
     stopped.tree = Tree({session.id: session.directory, **stopped.tree.directory_of})
@@ -72,7 +80,7 @@ async def make_quiet(
     while True:
         busy, asks = await _look(client, session, stopped, budget)
         stopped.was_busy |= bool(busy)
-        if busy or not rounds:
+        if busy or (abort_first and not rounds):
             await _abort(client, busy or [session.id], budget)
         if busy or asks:
             await _reject(client, stopped, budget)

@@ -8,41 +8,46 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from opencode_mcp.engine.admission import check_choice
+from opencode_mcp.engine.admission import check_choice, warm
 from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
-from opencode_mcp.engine.keeper import Keeper
 from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
 from opencode_mcp.engine.sandboxes import denied_permissions
+from opencode_mcp.engine.submitting import Submitter
 from opencode_mcp.errors import (
     OpencodeError,
-    OpencodeNotFoundError,
+    RunCapacityError,
     SessionBusyError,
-    SessionCapacityError,
     StaleSessionError,
-    SubmissionUnconfirmedError,
 )
 from opencode_mcp.lifecycle import Phase
-from opencode_mcp.opencode.client import Prompt
 from opencode_mcp.records import Session, StartIntent, Submission, Turn
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances
+    from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
     from opencode_mcp.opencode.models import RemoteSession
+    from opencode_mcp.records import Capacity
     from opencode_mcp.store.store import Store
 
-#: how often, and how long apart, a prompt whose answer was lost is looked for
-_LOOKS = 8
-_LOOK_GAP_S = 0.25
+T = TypeVar("T")
+
+#: so old, a turn that another process began and that shows nowhere will not begin any more
+_YOUNG_S = 10.0
 
 
 class Turns:
-    """Begins turns. `max_sessions` is the ceiling of tracked sessions for one owner."""
+    """Begins turns, within the operator's ceilings.
+
+    `sweep` crosses out what is over already: it is called before a ceiling refuses a turn.
+    """
 
     def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
@@ -51,28 +56,26 @@ class Turns:
         instances: Instances,
         keepers: Keepers,
         clock: Clock,
-        max_sessions: int,
-        approval_timeout_s: float,
+        capacity: Capacity,
+        sweep: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._clock = clock
-        self._max_sessions = max_sessions
-        self._approval_timeout_s = approval_timeout_s
+        self._capacity = capacity
+        self._sweep = sweep
+        self._submitter = Submitter(store=store, keepers=keepers, clock=clock)
 
     async def start(self, request: StartRequest, directory: str) -> Keeper:
         """Create and track a session, send its first prompt, and return the turn's keeper.
 
-        Raises SessionCapacityError, InvalidArgumentError (model, agent), OpencodeError, and
-        SubmissionUnconfirmedError when the prompt's fate is unknown; the session is tracked then.
+        Raises SessionCapacityError, RunCapacityError, InvalidArgumentError (model, agent),
+        OpencodeError, and SubmissionUnconfirmedError when the prompt's fate is unknown; the
+        session is tracked then.
         """
-        if await self._store.count_sessions(request.owner) >= self._max_sessions:
-            msg = (
-                f"{self._max_sessions} tracked sessions are the most here: end some (opencode-end)"
-            )
-            raise SessionCapacityError(msg)
         connection = await self._instances.own()
+        await warm(connection, directory)
         await check_choice(connection.client, directory, model=request.model, agent=request.agent)
         start = StartIntent(
             token=new_token(),
@@ -81,22 +84,24 @@ class Turns:
             directory=directory,
             created_at=self._clock.now(),
         )
-        await self._store.record_start(start)
+        await self._within_capacity(lambda: self._store.record_start(start, self._capacity))
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
         await self._store.track(start.token, session, turn)
         tracked = await self._store.resolve(session.id)
-        return await self._submit(connection, tracked or session, turn, request.prompt)
+        return await self._submitter.submit(connection, tracked or session, turn, request.prompt)
 
     async def reply(self, request: ReplyRequest, session: Session) -> Keeper:
         """Send another prompt to an idle session and return the turn's keeper.
 
-        Raises SessionBusyError, InstanceUnreachableError, and what `start` raises.
+        Raises SessionBusyError, InstanceUnreachableError, and what `start` raises but for
+        SessionCapacityError.
         """
         self._refuse_unless_active(session)
         reached = await self._instances.of(session)
         connection, session = reached.connection, reached.session
+        await warm(connection, session.directory)
         await check_choice(
             connection.client, session.directory, model=request.model, agent=request.agent
         )
@@ -109,18 +114,30 @@ class Turns:
             timeout_s=request.timeout_s,
         )
         try:
-            session = await self._store.begin_turn(
-                session,
-                turn,
-                model=request.model,
-                agent=request.agent,
-                variant=request.variant,
-                developer_instructions=request.developer_instructions,
-            )
+            session = await self._within_capacity(lambda: self._begin(session, turn, request))
         except StaleSessionError as error:
             msg = f"session {session.id} was changed by another call at this moment: look again"
             raise SessionBusyError(msg, session_id=session.id) from error
-        return await self._submit(connection, session, turn, request.prompt)
+        return await self._submitter.submit(connection, session, turn, request.prompt)
+
+    async def _begin(self, session: Session, turn: Turn, request: ReplyRequest) -> Session:
+        return await self._store.begin_turn(
+            session,
+            turn,
+            model=request.model,
+            agent=request.agent,
+            variant=request.variant,
+            developer_instructions=request.developer_instructions,
+            capacity=self._capacity,
+        )
+
+    async def _within_capacity(self, record: Callable[[], Awaitable[T]]) -> T:
+        """Record what uses up a place; if there is none, look whether one is free by now."""
+        try:
+            return await record()
+        except RunCapacityError:
+            await self._sweep()
+            return await record()
 
     async def _create(
         self, connection: Connection, start: StartIntent, request: StartRequest
@@ -186,6 +203,7 @@ class Turns:
             submission=Submission.RECORDED,
             created_at=now,
             deadline_at=now + timedelta(seconds=timeout_s),
+            holder=self._keepers.holder,
         )
 
     def _refuse_unless_active(self, session: Session) -> None:
@@ -223,9 +241,11 @@ class Turns:
         turn = await self._store.turn(session.id, session.turn_count)
         if turn is None or turn.submission is Submission.REFUSED:
             return False
-        keeper = self._keeper(connection, session, turn)
+        if turn.finished_at is not None:
+            return False
+        keeper = self._keepers.make(connection, session, turn)
         age_s = (self._clock.now() - turn.created_at).total_seconds()
-        return not (await keeper.look()).is_over and 0 <= age_s < _LOOKS
+        return not (await keeper.observer.look()).is_over and 0 <= age_s < _YOUNG_S
 
     async def _clear_leftovers(self, connection: Connection, tree: Tree) -> None:
         """Reject asks that an earlier turn left behind: aborts leave them listed (facts 5.5)."""
@@ -235,66 +255,3 @@ class Turns:
             await client.reject_permission(permission.id, tree.directory_of[permission.session_id])
         for question in asks.questions:
             await client.reject_question(question.id, tree.directory_of[question.session_id])
-
-    async def _submit(
-        self, connection: Connection, session: Session, turn: Turn, prompt: str
-    ) -> Keeper:
-        """Send the prompt and return the keeper that observes its turn."""
-        keeper = self._keeper(connection, session, turn)
-        with self._keepers.beginning(keeper) as observe:
-            try:
-                await connection.client.prompt_async(session.id, _prompt(session, turn, prompt))
-            except OpencodeError as error:
-                if not error.outcome_unknown:
-                    await self._store.set_submission(turn, Submission.REFUSED)
-                    raise
-                await self._look_for(connection, session, turn, error)
-            observe()
-        return keeper
-
-    def _keeper(self, connection: Connection, session: Session, turn: Turn) -> Keeper:
-        return Keeper(
-            connection,
-            session,
-            turn,
-            store=self._store,
-            instances=self._instances,
-            clock=self._clock,
-            approval_timeout_s=self._approval_timeout_s,
-        )
-
-    async def _look_for(
-        self, connection: Connection, session: Session, turn: Turn, lost: OpencodeError
-    ) -> None:
-        """Settle a lost answer by reading our own message; quarantine the session in doubt."""
-        for _ in range(_LOOKS):
-            try:
-                await connection.client.message(session.id, turn.message_id)
-            except OpencodeNotFoundError:
-                await self._clock.sleep(_LOOK_GAP_S)
-            except OpencodeError:
-                break
-            else:
-                return
-        current = await self._store.resolve(session.id)
-        if current is not None and current.phase is Phase.ACTIVE:
-            await self._store.move(current, Phase.QUARANTINED)
-        msg = (
-            f"the prompt was sent to session {session.id} and OpenCode's answer was lost, so it may"
-            " or may not run. Do not send it again: opencode-status looks again, opencode-end ends"
-            " the session."
-        )
-        raise SubmissionUnconfirmedError(msg, session_id=session.id) from lost
-
-
-def _prompt(session: Session, turn: Turn, text: str) -> Prompt:
-    """Compose the prompt. OpenCode appends `system` to its own system prompt (facts 2.6)."""
-    parts = [session.base_instructions, session.developer_instructions]
-    return Prompt(
-        message_id=turn.message_id,
-        text=text,
-        model=session.model,
-        agent=session.agent,
-        variant=session.variant,
-        system="\n\n".join(part for part in parts if part) or None,
-    )

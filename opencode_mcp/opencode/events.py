@@ -128,6 +128,8 @@ class EventHub:
         """`heartbeat_s`: how often OpenCode says that it is alive; measured (facts 3.1)."""
         #: the stream is up and has spoken: what happens from now on will be heard
         self.spoken = False
+        #: grows with each gap and each disposal: what OpenCode had in memory may be gone
+        self.generation = 0
         self._client = client
         self._clock = clock
         self._silence_s = _SILENCE_HEARTBEATS * heartbeat_s
@@ -210,6 +212,7 @@ class EventHub:
     def _take(self, frame: bytes) -> None:
         event = read_event(frame)
         if event is None or event.kind in _DISPOSED:
+            self.generation += 1
             self._wake_all()
             return
         session_id = event.session_id
@@ -249,6 +252,7 @@ class EventHub:
     def _mark_gap(self) -> None:
         if self.spoken:
             self.spoken = False
+            self.generation += 1
             self._wake_all()
             for watches in self._watches.values():
                 for watch in watches:

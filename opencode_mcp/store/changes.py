@@ -43,6 +43,7 @@ async def save(write: Transaction, old: Session, new: Session) -> Session:
         " developer_instructions = :developer_instructions, turn_count = :turn_count,"
         " end_action = :end_action, end_since = :end_since, end_attempt = :end_attempt,"
         " end_last_error = :end_last_error, end_delete_sent = :end_delete_sent,"
+        " end_next_at = :end_next_at,"
         " version = version + 1"
         " WHERE id = :id AND version = :old_version AND phase = :old_phase",
         {**session_values(new), "old_version": old.version, "old_phase": old.phase},
@@ -59,11 +60,12 @@ async def insert_session(write: Transaction, session: Session) -> None:
         "INSERT INTO sessions (id, owner, instance_id, directory, phase, version, created_at,"
         " updated_at, title, model, agent, variant, base_instructions, developer_instructions,"
         " sandbox, approval_policy,"
-        " turn_count, end_action, end_since, end_attempt, end_last_error, end_delete_sent)"
+        " turn_count, end_action, end_since, end_attempt, end_last_error, end_delete_sent,"
+        " end_next_at)"
         " VALUES (:id, :owner, :instance_id, :directory, :phase, :version, :created_at,"
         " :updated_at, :title, :model, :agent, :variant, :base_instructions,"
         " :developer_instructions, :sandbox, :approval_policy, :turn_count, :end_action,"
-        " :end_since, :end_attempt, :end_last_error, :end_delete_sent)",
+        " :end_since, :end_attempt, :end_last_error, :end_delete_sent, :end_next_at)",
         session_values(session),
     )
 

@@ -10,7 +10,7 @@ from opencode_mcp.lifecycle import Phase, check_move
 from opencode_mcp.records import EndAction, Ending
 from opencode_mcp.store.changes import load, load_under_lease, save
 from opencode_mcp.store.connection import Part
-from opencode_mcp.store.rows import to_text, tombstone_of, tombstone_values
+from opencode_mcp.store.rows import session_of, to_text, tombstone_of, tombstone_values
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -61,6 +61,24 @@ class Ends(Part):
             await save(write, session, replace(session, ending=noted))
 
         await self._database.write(work)
+
+    async def note_next_try(self, session_id: str, at: datetime) -> None:
+        """Record when a pending end is tried again; no matter if the session is gone."""
+
+        async def work(write: Transaction) -> None:
+            session = await load(write, session_id)
+            if session is not None and session.ending is not None:
+                noted = replace(session.ending, next_at=at)
+                await save(write, session, replace(session, ending=noted))
+
+        await self._database.write(work)
+
+    async def endings(self, limit: int) -> list[Session]:
+        """Return sessions whose end is accepted and not confirmed, the oldest end first."""
+        rows = await self._database.rows(
+            "SELECT * FROM sessions WHERE phase = 'ending' ORDER BY end_since LIMIT ?", [limit]
+        )
+        return [session_of(row) for row in rows]
 
     async def note_delete_sent(self, session_id: str, fence: int) -> None:
         """Record, before it is sent, that a delete of ours went out. Raises LeaseLostError."""

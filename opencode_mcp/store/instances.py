@@ -8,13 +8,14 @@ from uuid import uuid4
 
 from opencode_mcp.errors import StoreError
 from opencode_mcp.records import Instance, InstanceKind
+from opencode_mcp.store.capacity import check_run_capacity, check_session_capacity
 from opencode_mcp.store.connection import Part
 from opencode_mcp.store.rows import instance_of, start_of, start_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opencode_mcp.records import StartIntent
+    from opencode_mcp.records import Capacity, StartIntent
     from opencode_mcp.store.connection import Transaction
 
 
@@ -73,11 +74,16 @@ class Instances(Part):
 class Starts(Part):
     """Table `starts`. `Sessions.track` turns one into a session."""
 
-    async def record_start(self, start: StartIntent) -> None:
-        """Write down that a session is about to be created."""
+    async def record_start(self, start: StartIntent, capacity: Capacity) -> None:
+        """Write down that a session is about to be created: it counts from here on.
+
+        Raises SessionCapacityError, RunCapacityError.
+        """
         values = start_values(start)
 
         async def work(write: Transaction) -> None:
+            await check_session_capacity(write, start.owner, capacity)
+            await check_run_capacity(write, capacity)
             await write.run(
                 "INSERT INTO starts (token, owner, instance_id, directory, created_at)"
                 " VALUES (:token, :owner, :instance_id, :directory, :created_at)",
@@ -102,12 +108,3 @@ class Starts(Part):
             await write.run("DELETE FROM starts WHERE token = ?", [token])
 
         await self._database.write(work)
-
-    async def count_sessions(self, owner: str) -> int:
-        """Return how many sessions and open starts `owner` has."""
-        row = await self._database.row(
-            "SELECT (SELECT count(*) FROM sessions WHERE owner = :owner)"
-            " + (SELECT count(*) FROM starts WHERE owner = :owner) AS total",
-            {"owner": owner},
-        )
-        return int(row["total"]) if row else 0

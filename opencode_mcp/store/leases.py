@@ -51,6 +51,11 @@ class Leases(Part):
 
         return await self._database.write(work)
 
+    async def lease_holder(self, session_id: str) -> str | None:
+        """Return who holds the session's lease, or None."""
+        row = await self._database.row(_SELECT, [session_id])
+        return row["holder"] if row else None
+
     async def release_lease(self, lease: Lease) -> None:
         """Give the lease back; no matter if it was taken over or went with its session."""
 

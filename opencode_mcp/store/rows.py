@@ -106,6 +106,7 @@ def _ending_of(row: sqlite3.Row) -> Ending | None:
         attempt=row["end_attempt"],
         last_error=row["end_last_error"],
         delete_sent=bool(row["end_delete_sent"]),
+        next_at=row["end_next_at"] and to_moment(row["end_next_at"]),
     )
 
 
@@ -135,6 +136,7 @@ def session_values(session: Session) -> dict[str, object]:
         "end_attempt": ending.attempt if ending else 0,
         "end_last_error": ending and ending.last_error,
         "end_delete_sent": bool(ending and ending.delete_sent),
+        "end_next_at": ending and ending.next_at and to_text(ending.next_at),
     }
 
 

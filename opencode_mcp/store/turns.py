@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import StaleSessionError
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.store.capacity import check_run_capacity
 from opencode_mcp.store.changes import insert_turn, save
 from opencode_mcp.store.connection import Part
-from opencode_mcp.store.rows import turn_of
+from opencode_mcp.store.rows import to_text, turn_of
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from opencode_mcp.records import Session, StopReason, Submission, Turn
+    from opencode_mcp.records import Capacity, Session, StopReason, Turn
     from opencode_mcp.store.connection import Transaction
 
 _SELECT = "SELECT * FROM turns WHERE session_id = ? AND number = ?"
@@ -32,11 +33,12 @@ class Turns(Part):
         agent: str | None = None,
         variant: str | None = None,
         developer_instructions: str | None = None,
+        capacity: Capacity,
     ) -> Session:
         """Record the next turn of `session`; options that are not None replace the stored ones.
 
-        Raises StaleSessionError if the session has changed or is not ACTIVE: of several that
-        begin the same number, one succeeds.
+        Raises RunCapacityError; StaleSessionError if the session has changed or is not ACTIVE: of
+        several that begin the same number, one succeeds.
         """
         if (turn.session_id, turn.number) != (session.id, session.turn_count + 1):
             msg = f"not the next turn of {session.id}: {turn}"
@@ -59,6 +61,7 @@ class Turns(Part):
         )
 
         async def work(write: Transaction) -> Session:
+            await check_run_capacity(write, capacity)
             saved = await save(write, session, new)
             await insert_turn(write, turn)
             return saved
@@ -69,16 +72,49 @@ class Turns(Part):
         """Return the turn, or None."""
         return _found(await self._database.row(_SELECT, [session_id, number]))
 
-    async def set_submission(self, turn: Turn, submission: Submission) -> Turn:
-        """Record what is known of the prompt; return the turn as it now is.
+    async def turn_by_message(self, session_id: str, message_id: str) -> Turn | None:
+        """Return the session's turn whose prompt has this id, or None."""
+        return _found(
+            await self._database.row(
+                "SELECT * FROM turns WHERE session_id = ? AND message_id = ?",
+                [session_id, message_id],
+            )
+        )
+
+    async def open_turns(self, limit: int) -> list[Turn]:
+        """Return turns that nobody has seen to be over, those first that are due first."""
+        rows = await self._database.rows(
+            "SELECT * FROM turns WHERE finished_at IS NULL ORDER BY deadline_at LIMIT ?", [limit]
+        )
+        return [turn_of(row) for row in rows]
+
+    async def refuse_turn(self, turn: Turn) -> Turn:
+        """Record that OpenCode provably never took the prompt: no turn ran.
 
         Raises StaleSessionError if the session has ended meanwhile.
         """
         return await self._change(
             turn,
-            "UPDATE turns SET submission = :value"
+            "UPDATE turns SET submission = 'refused', finished_at = :value"
             " WHERE session_id = :session_id AND number = :number",
-            submission,
+            to_text(self._clock.now()),
+        )
+
+    async def finish_turn(self, turn: Turn) -> Turn:
+        """Record that the turn was seen to be over; the first time stays. See `refuse_turn`."""
+        return await self._change(
+            turn,
+            "UPDATE turns SET finished_at = :value WHERE session_id = :session_id"
+            " AND number = :number AND finished_at IS NULL",
+            to_text(self._clock.now()),
+        )
+
+    async def hold_turn(self, turn: Turn, holder: str) -> Turn:
+        """Record which process observes the turn from here on. See `refuse_turn`."""
+        return await self._change(
+            turn,
+            "UPDATE turns SET holder = :value WHERE session_id = :session_id AND number = :number",
+            holder,
         )
 
     async def set_stop_reason(self, turn: Turn, reason: StopReason) -> Turn:

@@ -145,8 +145,8 @@ async def test_a_person_who_accepts_allows_it_once(
         pytest.param(Person("cancel"), "no person is there", id="cancel"),
     ],
 )
-async def test_a_person_who_does_not_allow_it(  # noqa: PLR0913 - two parameters and four actors
-    bridges: RealBridges, witness: Witness, asking: Path, mode: Era, person: Person, why: str
+async def test_a_person_who_does_not_allow_it(  # noqa: PLR0913 - actors and parameters
+    bridges: RealBridges, witness: Witness, asking: Path, *, mode: Era, person: Person, why: str
 ) -> None:
     bridge = await bridges.attached(mode=mode, person=person)
     script = f"{_HELLO}\nTHEN\nSAY:without it"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from opencode_mcp.errors import OpencodeMcpError, StaleSessionError
 from opencode_mcp.records import EndAction
 from opencode_mcp.store.store import Store
-from tests.store.make import a_turn
+from tests.store.make import ROOMY, a_turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -61,7 +61,7 @@ async def begin_turns(path: Path, session_id: str, last: int) -> object:
                 return {"won": won, "lost": lost}
             number = session.turn_count + 1
             try:
-                await store.begin_turn(session, a_turn(session_id, number))
+                await store.begin_turn(session, a_turn(session_id, number), capacity=ROOMY)
                 won.append(number)
             except StaleSessionError:
                 lost += 1
@@ -73,7 +73,7 @@ async def write_for_ever(path: Path, session_id: str) -> object:
         session = await store.resolve(session_id)
         while session:
             turn = a_turn(session_id, session.turn_count + 1)
-            session = await store.begin_turn(session, turn)
+            session = await store.begin_turn(session, turn, capacity=ROOMY)
             say(session.turn_count)
     return None
 

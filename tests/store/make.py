@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.clock import Clock
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import (
+    Capacity,
     EndAction,
     Instance,
     InstanceKind,
@@ -29,6 +30,10 @@ START = datetime(2026, 1, 31, 23, 59, 59, 123456, tzinfo=UTC)
 INSTANCE = Instance(
     id="inst", kind=InstanceKind.MANAGED, url=None, settings_key="key", data_id=None
 )
+
+
+#: ceilings that no test reaches by chance
+ROOMY = Capacity(sessions=10_000)
 
 
 class SteppingClock(Clock):

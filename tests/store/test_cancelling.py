@@ -14,7 +14,7 @@ from opencode_mcp.clock import Clock
 from opencode_mcp.errors import StoreUnusableError
 from opencode_mcp.store.connection import Database, Transaction, open_database
 from opencode_mcp.store.store import Store
-from tests.store.make import INSTANCE, LIMIT_S, a_session, a_turn, insert, names, tracked
+from tests.store.make import INSTANCE, LIMIT_S, ROOMY, a_session, a_turn, insert, names, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -150,7 +150,7 @@ async def test_a_store_call_cancelled_at_any_moment_is_done_whole_or_not_at_all(
     session = await tracked(store)
     for turns_of_loop in range(60):
         turn = a_turn(number=session.turn_count + 1)
-        task = asyncio.create_task(store.begin_turn(session, turn))
+        task = asyncio.create_task(store.begin_turn(session, turn, capacity=ROOMY))
         for _ in range(turns_of_loop):
             await asyncio.sleep(0)
         task.cancel()

@@ -18,7 +18,7 @@ from opencode_mcp.errors import (
 )
 from opencode_mcp.lifecycle import IllegalMoveError, Phase
 from opencode_mcp.records import EndAction, Ending, Lease
-from tests.store.make import START, a_tombstone, a_turn, ended, tracked
+from tests.store.make import ROOMY, START, a_tombstone, a_turn, ended, tracked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,16 +126,31 @@ async def test_attempts_and_the_sent_delete_are_noted(store: Store) -> None:
     assert session.version > begun.version
 
 
+async def test_pending_ends_are_listed_with_when_they_are_tried_again(store: Store) -> None:
+    await tracked(store, "ses_2")
+    await tracked(store)
+    await store.begin_end("ses_1", None, DELETE)
+    at = START + timedelta(minutes=1)
+    await store.note_next_try("ses_1", at)
+    await store.note_next_try("ses_2", at)  # not ending: nothing to note
+    await store.note_next_try("ses_3", at)
+    (pending,) = await store.endings(10)
+    assert pending.id == "ses_1"
+    assert pending.ending is not None
+    assert pending.ending.next_at == at
+    assert await store.endings(0) == []
+
+
 async def test_a_finished_end_leaves_a_tombstone_and_nothing_else(store: Store) -> None:
     session = await tracked(store)
-    await store.begin_turn(session, a_turn())
+    await store.begin_turn(session, a_turn(), capacity=ROOMY)
     await store.begin_end("ses_1", None, DELETE)
     lease = await taken(store)
     await store.finish_end(a_tombstone(), lease.fence)
     assert await store.tombstone("ses_1") == a_tombstone()
     assert await store.resolve("ses_1") is None
     assert await store.turn("ses_1", 1) is None
-    assert await store.count_sessions("local") == 0
+    assert await store.sessions("local", offset=0, limit=1) == ([], 0)
     await store.release_lease(lease)
     with pytest.raises(LeaseLostError):
         await store.finish_end(a_tombstone(), lease.fence)

@@ -33,7 +33,7 @@ SCHEMA = {
     "leases": "session_id holder fence",
     "sessions": "id owner instance_id directory phase version created_at updated_at title model"
     " agent variant base_instructions developer_instructions turn_count end_action end_since"
-    " end_attempt end_last_error end_delete_sent sandbox approval_policy",
+    " end_attempt end_last_error end_delete_sent sandbox approval_policy end_next_at",
     "starts": "token owner instance_id directory created_at",
     "tombstones": "session_id owner action ended_at answer_json",
     "turns": "session_id number message_id boundary submission created_at deadline_at stop_reason"
@@ -45,6 +45,7 @@ INDEXES = [
     "sessions_by_instance",
     "sessions_by_owner",
     "sessions_by_update",
+    "sessions_ending",
     "starts_by_instance",
     "starts_by_owner",
     "tombstones_by_end",

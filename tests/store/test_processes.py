@@ -13,7 +13,7 @@ import pytest
 
 from opencode_mcp.store.migrate import APPLICATION_ID
 from opencode_mcp.store.store import Store
-from tests.store.make import a_turn, tracked
+from tests.store.make import ROOMY, a_turn, tracked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -175,7 +175,7 @@ async def test_what_a_killed_process_reported_as_recorded_is_there(path: Path) -
             assert session.turn_count in {recorded, recorded + 1}
             assert await store.turn("ses_1", session.turn_count)
             assert await store.turn("ses_1", session.turn_count + 1) is None
-            await store.begin_turn(session, a_turn(number=session.turn_count + 1))
+            await store.begin_turn(session, a_turn(number=session.turn_count + 1), capacity=ROOMY)
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,20 @@ from hypothesis import strategies as st
 
 from opencode_mcp.errors import (
     InvalidArgumentError,
+    RunCapacityError,
+    SessionCapacityError,
     SessionNotFoundError,
     StaleSessionError,
     StoreError,
 )
 from opencode_mcp.lifecycle import IllegalMoveError, Phase
-from opencode_mcp.records import EndAction, Instance, InstanceKind
+from opencode_mcp.records import Capacity, EndAction, Instance, InstanceKind
 from opencode_mcp.store.rows import to_moment, to_text
 from opencode_mcp.store.sessions import _PAGE_OF_ALL, _PAGE_OF_OWNER
 from opencode_mcp.store.store import Store
 from tests.store.make import (
     INSTANCE,
+    ROOMY,
     START,
     a_session,
     a_start,
@@ -62,8 +65,8 @@ async def test_one_url_is_one_instance_also_for_two_stores(store: Store, path: P
 
 async def test_a_start_is_open_until_it_is_dropped(store: Store) -> None:
     await store.put_instance(INSTANCE)
-    await store.record_start(a_start("one"))
-    await store.record_start(a_start("two", owner="token:alice"))
+    await store.record_start(a_start("one"), ROOMY)
+    await store.record_start(a_start("two", owner="token:alice"), ROOMY)
     assert await store.open_starts(["inst", "x"]) == [
         a_start("one"),
         a_start("two", owner="token:alice"),
@@ -77,7 +80,7 @@ async def test_a_start_is_open_until_it_is_dropped(store: Store) -> None:
 
 async def test_tracking_turns_the_start_into_a_session_with_its_first_turn(store: Store) -> None:
     await store.put_instance(INSTANCE)
-    await store.record_start(a_start())
+    await store.record_start(a_start(), ROOMY)
     await store.track("start", a_session(), a_turn())
     assert await store.open_starts(["inst"]) == []
     assert await store.resolve("ses_1") == replace(a_session(), turn_count=1)
@@ -92,7 +95,7 @@ async def test_a_session_that_is_tracked_already_is_refused_and_its_start_stays(
     store: Store,
 ) -> None:
     session = await tracked(store)
-    await store.record_start(a_start())
+    await store.record_start(a_start(), ROOMY)
     with pytest.raises(StaleSessionError):
         await store.track("start", replace(session, title="other"), None)
     assert await store.resolve("ses_1") == session
@@ -113,13 +116,33 @@ async def test_a_session_of_an_unknown_instance_is_refused(store: Store) -> None
     assert await store.resolve("ses_1") is None
 
 
-async def test_sessions_and_open_starts_count_for_their_owner(store: Store) -> None:
+async def test_sessions_and_open_starts_use_up_what_their_owner_may_have(store: Store) -> None:
     await tracked(store)
     await tracked(store, "ses_2", owner="token:alice")
-    await store.record_start(a_start())
-    assert await store.count_sessions("local") == 2
-    assert await store.count_sessions("token:alice") == 1
-    assert await store.count_sessions("token:bob") == 0
+    two = Capacity(sessions=2)
+    await store.record_start(a_start(), two)
+    with pytest.raises(SessionCapacityError, match="2 tracked sessions"):
+        await store.record_start(a_start("more"), two)
+    await store.record_start(a_start("other", owner="token:alice"), two)
+    assert [start.token for start in await store.open_starts(["inst"])] == ["other", "start"]
+
+
+async def test_turns_and_open_starts_use_up_what_may_run(store: Store) -> None:
+    """Ours: whoever began them; a turn that is over gives its place back."""
+    one = Capacity(sessions=10, running=1)
+    session = await tracked(store)
+    begun = await store.begin_turn(session, a_turn(), capacity=one)
+    with pytest.raises(RunCapacityError, match="1 turns are running"):
+        await store.record_start(a_start(), one)
+    other = await tracked(store, "ses_2")
+    with pytest.raises(RunCapacityError):
+        await store.begin_turn(other, a_turn("ses_2"), capacity=one)
+    await store.finish_turn(a_turn())
+    await store.record_start(a_start(), one)
+    with pytest.raises(RunCapacityError):
+        await store.begin_turn(begun, a_turn(number=2), capacity=one)
+    await store.drop_start("start")
+    await store.begin_turn(begun, a_turn(number=2), capacity=one)
 
 
 async def test_pages_are_newest_first_and_each_owner_sees_its_own(store: Store) -> None:
@@ -169,7 +192,7 @@ async def test_a_turn_moves_its_session_to_the_top_of_the_page(store: Store) -> 
     await store.track("no-start", a_session("ses_new"), None)
     old = a_session("ses_old", age_s=60)
     await store.track("no-start", old, None)
-    await store.begin_turn(old, a_turn("ses_old"))
+    await store.begin_turn(old, a_turn("ses_old"), capacity=ROOMY)
     sessions, _ = await store.sessions("local", offset=0, limit=1)
     assert [session.id for session in sessions] == ["ses_old"]
 
@@ -213,7 +236,7 @@ async def test_a_write_to_a_session_that_is_gone_is_stale(store: Store) -> None:
     with pytest.raises(StaleSessionError):
         await store.move(session, Phase.QUARANTINED)
     with pytest.raises(StaleSessionError):
-        await store.begin_turn(session, a_turn())
+        await store.begin_turn(session, a_turn(), capacity=ROOMY)
 
 
 async def test_an_alias_names_its_session(store: Store) -> None:

@@ -14,7 +14,7 @@ from opencode_mcp.errors import StaleSessionError, StoreError, StoreUnusableErro
 from opencode_mcp.records import StopReason
 from opencode_mcp.store.connection import Database, Transaction, open_database
 from opencode_mcp.store.store import Store
-from tests.store.make import INSTANCE, LIMIT_S, a_turn, insert, names, tracked
+from tests.store.make import INSTANCE, LIMIT_S, ROOMY, a_turn, insert, names, tracked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,10 @@ async def test_500_writers_of_two_stores_on_one_turn_each_lose_or_win_whole(path
         for number in range(1, 6):
             stores = [one, two] * 50
             results = await asyncio.gather(
-                *(store.begin_turn(session, a_turn(number=number)) for store in stores),
+                *(
+                    store.begin_turn(session, a_turn(number=number), capacity=ROOMY)
+                    for store in stores
+                ),
                 return_exceptions=True,
             )
             won = [result for result in results if not isinstance(result, BaseException)]
@@ -96,7 +99,7 @@ async def test_two_reasons_at_once_are_one_reason(path: Path) -> None:
         session = await tracked(one)
         for number in range(1, 21):
             turn = a_turn(number=number)
-            session = await one.begin_turn(session, turn)
+            session = await one.begin_turn(session, turn, capacity=ROOMY)
             first, second = await asyncio.gather(
                 one.set_stop_reason(turn, StopReason.CANCEL),
                 two.set_stop_reason(turn, StopReason.TIMEOUT),

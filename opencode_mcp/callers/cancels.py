@@ -1,0 +1,104 @@
+"""What `opencode-cancel` answers: what is known, never what is hoped (contract §2.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opencode_mcp.callers.answers import fault_of
+from opencode_mcp.callers.presenting import ending_state, present_turn
+from opencode_mcp.callers.sizing import fit
+from opencode_mcp.callers.wording import next_call
+from opencode_mcp.engine.outcome import TurnStatus
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.engine.cancelling import Cancelled
+    from opencode_mcp.engine.outcome import Verdict
+    from opencode_mcp.records import Session
+
+_TRIED_AGAIN = (
+    "The wish to stop is recorded and is tried again until OpenCode confirms it: look with"
+    " opencode-status, or call opencode-cancel again; repeating is safe."
+)
+
+
+def present_cancel(cancelled: Cancelled, *, max_chars: int, now: datetime) -> Result:
+    """Return the result of a cancel."""
+    verdict = cancelled.verdict
+    over = verdict if verdict is not None and verdict.is_over else None
+    if over is not None:
+        result = present_turn(cancelled.session, cancelled.turn, over, max_chars=max_chars, now=now)
+    else:
+        result = _stopping(cancelled)
+    result["accepted"] = cancelled.accepted
+    result["done"] = cancelled.done
+    result["alreadyDone"] = cancelled.already_done
+    result["cancelled"] = over.status is TurnStatus.CANCELLED if over else None
+    result["timedOut"] = over is not None and over.status is TurnStatus.TIMEOUT
+    result["nextAction"] = result["hint"]
+    return fit(_told(result, cancelled, over))
+
+
+def present_no_turn(session: Session) -> Result:
+    """Return the result of a cancel in a session that has no turn."""
+    hint = next_call("idle")
+    return {
+        "kind": "turn",
+        "status": "idle",
+        "content": f"session {session.id} · status: idle. It has no turn: nothing was sent. {hint}",
+        "sessionId": session.id,
+        "threadId": session.id,
+        "executionState": "stopped",
+        "directory": session.directory,
+        "accepted": False,
+        "done": True,
+        "alreadyDone": True,
+        "cancelled": False,
+        "timedOut": False,
+        "hint": hint,
+        "nextAction": hint,
+    }
+
+
+def _stopping(cancelled: Cancelled) -> Result:
+    session, turn = cancelled.session, cancelled.turn
+    action = next_call("ending" if session.ending else "stopping")
+    if cancelled.fault:
+        action = _TRIED_AGAIN
+    result: Result = {
+        "kind": "turn",
+        "status": "stopping",
+        "content": f"[session {session.id} · turn {turn.number} · stopping] {action}",
+        "sessionId": session.id,
+        "threadId": session.id,
+        "turnId": turn.message_id,
+        "turn": turn.number,
+        "executionState": "unknown" if cancelled.fault else "active",
+        "directory": session.directory,
+        "hint": action,
+    }
+    if session.ending:
+        result["ending"] = ending_state(session.ending)
+    if cancelled.fault:
+        result["error"] = fault_of(cancelled.fault)
+    return result
+
+
+def _told(result: Result, cancelled: Cancelled, over: Verdict | None) -> Result:
+    """Put first in the text what this call did."""
+    if cancelled.already_done:
+        said = "The turn was over before this call; nothing was sent."
+    elif cancelled.fault:
+        said = f"{cancelled.fault.name}: the abort could not be sent: {cancelled.fault}"
+    elif over is None and cancelled.session.ending:
+        said = "The session is being ended, which stops the turn."
+    elif over is None:
+        said = "The stop was sent. That the turn is over is not confirmed yet."
+    elif over.status is TurnStatus.CANCELLED:
+        said = "The turn was cut short; that is confirmed."
+    else:
+        said = f"The turn came to its own end first: {over.status.value}."
+    result["content"] = f"{said}\n\n{result['content']}"
+    return result

@@ -1,0 +1,170 @@
+"""Carry on what was begun and is not finished: ends not confirmed, turns that are to stop.
+
+One task for each process. It takes every unfinished intent in the database, also those that another
+process recorded and died over, and carries it on with back-off until it is crossed out. It looks
+at intervals, since another process's death announces itself to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Self
+
+from opencode_mcp.engine.budget import backoff_s
+from opencode_mcp.engine.ends import Unconfirmed
+from opencode_mcp.engine.instances import Connection
+from opencode_mcp.errors import OpencodeMcpError, StaleSessionError, StoreError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from types import TracebackType
+
+    from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.ending import Ender
+    from opencode_mcp.engine.instances import Instances
+    from opencode_mcp.engine.keepers import Keepers
+    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.store.store import Store
+
+log = logging.getLogger(__name__)
+
+#: how often the database is read for intents that nobody works on
+ROUND_S = 2.0
+#: so long after its deadline a turn of another live process is stopped by us: it may hang
+GRACE = timedelta(seconds=15)
+#: of each kind a round; the rest waits for the next one
+_BATCH = 200
+
+
+@dataclass(slots=True)
+class _Retry:
+    failures: int
+    at: datetime
+
+
+class Finisher:
+    """An async context manager: works from its entry until it is left."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        instances: Instances,
+        keepers: Keepers,
+        ender: Ender,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._instances = instances
+        self._keepers = keepers
+        self._ender = ender
+        self._clock = clock
+        self._retries: dict[str, _Retry] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to work."""
+        self._task = asyncio.create_task(self._work(), name="finisher")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop; what is not finished stays recorded."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def sweep_turns(self) -> None:
+        """Cross out the turns that are over, take up those whose process is dead."""
+        await self._keepers.settle()
+        for turn in await self._store.open_turns(_BATCH):
+            await self._try_turn(turn)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                await self.sweep_turns()
+                await self._sweep_ends()
+            except StoreError as error:
+                log.warning("unfinished work cannot be read", extra={"why": str(error)})
+            except Exception:
+                # Top of a task: a bug in here must not leave everything unfinished.
+                log.exception("a round of the finisher failed")
+            await self._clock.sleep(ROUND_S * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+
+    async def _try_turn(self, turn: Turn) -> None:
+        """Take the turn up, unless its own process is at it or it was tried a moment ago."""
+        if not self._is_ours_to_take(turn) or not self._is_due(turn.session_id):
+            return
+        try:
+            await self._take(turn)
+        except StaleSessionError:  # its session has just ended
+            return
+        except OpencodeMcpError as error:
+            self._put_off(turn.session_id, str(error))
+        else:
+            self._retries.pop(turn.session_id, None)
+
+    def _is_ours_to_take(self, turn: Turn) -> bool:
+        kept = self._keepers.get(turn.session_id)
+        if kept is not None and kept.turn.number == turn.number:
+            return kept.turn.stop_reason is not turn.stop_reason
+        if turn.holder in {None, self._keepers.holder}:
+            return True
+        is_late = self._clock.now() > turn.deadline_at + GRACE
+        return is_late or self._keepers.is_dead_holder(str(turn.holder))
+
+    async def _take(self, turn: Turn) -> None:
+        session = await self._store.resolve(turn.session_id)
+        if session is None or session.ending is not None:  # its end carries the turn along
+            return
+        if turn.number < session.turn_count:  # a later prompt was let in: it was seen to be over
+            await self._store.finish_turn(turn)
+            return
+        found = await self._instances.glance(session)
+        if isinstance(found, Connection):
+            await self._keepers.take_up(self._keepers.make(found, session, turn))
+        else:  # proven dead: nothing of it runs any more (facts 9.1); no need to start one
+            await self._store.finish_turn(turn)
+
+    async def _sweep_ends(self) -> None:
+        for session in await self._store.endings(_BATCH):
+            ending = session.ending
+            if ending is None or self._ender.is_under_way(session.id):
+                continue
+            at = ending.next_at
+            if (at is None or at <= self._clock.now()) and not await self._is_with_another(session):
+                self._keepers.spawn(self._finish_end(session), finish_at_exit=True)
+
+    async def _is_with_another(self, session: Session) -> bool:
+        holder = await self._store.lease_holder(session.id)
+        mine = holder in {None, self._keepers.holder}
+        return not mine and not self._keepers.is_dead_holder(str(holder))
+
+    async def _finish_end(self, session: Session) -> None:
+        """Try the end once more; what comes of it is in the session's row."""
+        try:
+            end = await self._ender.carry_on(session.id)
+        except OpencodeMcpError as error:
+            log.warning("end not finished", extra={"session_id": session.id, "why": str(error)})
+            return
+        if not isinstance(end, Unconfirmed):
+            log.info("end finished in the background", extra={"session_id": session.id})
+
+    def _is_due(self, name: str) -> bool:
+        retry = self._retries.get(name)
+        return retry is None or retry.at <= self._clock.now()
+
+    def _put_off(self, name: str, why: str) -> None:
+        failures = self._retries[name].failures + 1 if name in self._retries else 0
+        pause_s = backoff_s(failures)
+        self._retries[name] = _Retry(failures, self._clock.now() + timedelta(seconds=pause_s))
+        log.info("turn not taken up yet", extra={"session_id": name, "why": why})

@@ -1,0 +1,113 @@
+"""Send a prompt, once, and know what became of it.
+
+A prompt is a submission: it is never sent again after bytes may have left. A lost answer is settled
+by reading the message under the id that we gave it (facts 2.5); what cannot be settled puts the
+session in quarantine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opencode_mcp.errors import (
+    OpencodeError,
+    OpencodeNotFoundError,
+    OpencodeUnavailableError,
+    SubmissionUnconfirmedError,
+)
+from opencode_mcp.lifecycle import Phase
+from opencode_mcp.opencode.client import Prompt
+
+if TYPE_CHECKING:
+    from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.instances import Connection
+    from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.engine.keepers import Keepers
+    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.store.store import Store
+
+#: how often, and how long apart, a prompt whose answer was lost is looked for
+_LOOKS = 8
+_LOOK_GAP_S = 0.25
+#: between tries of a prompt that never left: an OpenCode that restarts is back in seconds
+_RESEND_PAUSES_S = (0.25, 1.0)
+
+
+class Submitter:
+    """Sends prompts whose turns are recorded."""
+
+    def __init__(self, *, store: Store, keepers: Keepers, clock: Clock) -> None:
+        self._store = store
+        self._keepers = keepers
+        self._clock = clock
+
+    async def submit(
+        self, connection: Connection, session: Session, turn: Turn, prompt: str
+    ) -> Keeper:
+        """Send the prompt and return the keeper that observes its turn."""
+        keeper = self._keepers.make(connection, session, turn)
+        with self._keepers.beginning(keeper) as observe:
+            try:
+                await self._send(connection, session, _prompt(session, turn, prompt))
+            except OpencodeError as error:
+                if not error.outcome_unknown:
+                    await self._store.refuse_turn(turn)
+                    raise
+                if not await self._arrived(connection, session, turn):
+                    keeper.observer.session = await self._quarantine(session)
+                    observe()  # should it come after all, it is watched
+                    raise _unconfirmed(session) from error
+            observe()
+        return keeper
+
+    async def _send(self, connection: Connection, session: Session, prompt: Prompt) -> None:
+        """Send it; again, under the same id, only if OpenCode provably never got it."""
+        for pause_s in (*_RESEND_PAUSES_S, None):
+            try:
+                return await connection.client.prompt_async(session.id, prompt)
+            except OpencodeUnavailableError as error:
+                if error.outcome_unknown or pause_s is None:
+                    raise
+            await self._clock.sleep(pause_s)
+        return None
+
+    async def _arrived(self, connection: Connection, session: Session, turn: Turn) -> bool:
+        """Settle a lost answer by reading our own message; false: it is not there, or not known."""
+        for _ in range(_LOOKS):
+            try:
+                await connection.client.message(session.id, turn.message_id)
+            except OpencodeNotFoundError:
+                await self._clock.sleep(_LOOK_GAP_S)
+            except OpencodeError:
+                break
+            else:
+                return True
+        return False
+
+    async def _quarantine(self, session: Session) -> Session:
+        current = await self._store.resolve(session.id)
+        if current is not None and current.phase is Phase.ACTIVE:
+            return await self._store.move(current, Phase.QUARANTINED)
+        return current or session
+
+
+def _unconfirmed(session: Session) -> SubmissionUnconfirmedError:
+    msg = (
+        f"the prompt was sent to session {session.id} and OpenCode's answer was lost, so it may or"
+        " may not run. Do not send it again: opencode-status looks again, opencode-end ends the"
+        " session."
+    )
+    return SubmissionUnconfirmedError(msg, session_id=session.id)
+
+
+def _prompt(session: Session, turn: Turn, text: str) -> Prompt:
+    """Compose the prompt. OpenCode appends `system` to its own system prompt (facts 2.6)."""
+    parts = [session.base_instructions, session.developer_instructions]
+    return Prompt(
+        message_id=turn.message_id,
+        text=text,
+        model=session.model,
+        agent=session.agent,
+        variant=session.variant,
+        system="\n\n".join(part for part in parts if part) or None,
+    )
