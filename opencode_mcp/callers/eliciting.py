@@ -162,15 +162,15 @@ async def _ask_and_answer(
     asking = asyncio.ensure_future(person.ask(ask, form_of(ask, keeper.session.id)))
     try:
         async with asyncio.timeout(left_s):
-            while not asking.done() and ask.id in approvals.waiting:
+            while not asking.done() and is_for_a_person(keeper) and ask.id in approvals.waiting:
                 await _first_of(asking, keeper)
                 await reporter.tell_waiting()
     except TimeoutError:
         return
     finally:
+        approvals.hide(ask.id)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        approvals.hide(ask.id)
     if not asking.cancelled():
         await _carry_out(keeper, ask.id, asking.result())
 

@@ -152,6 +152,7 @@ def build_server(service: Service) -> FastMCP:
             ttl=2.0 * service.settings.approval_timeout_seconds,
         ),
         mask_error_details=True,
+        dereference_schemas=False,  # each shape is said once: callers pay for the listing
     )
     tools = Tools(service)
     settings = service.settings

@@ -10,27 +10,31 @@ from functools import cache
 from typing import Any, Literal, Required
 
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
-Status = Literal[
-    "running",
-    "waiting_for_approval",
-    "stopping",
-    "completed",
-    "failed",
-    "cancelled",
-    "timeout",
-    "idle",
-    "ending",
-    "quarantined",
-    "unknown",
-    "ok",
-    "ready",
-    "waiting",
-    "ended",
-    "not_found",
-    "error",
-]
+#: named, so that the schema says it once
+Status = TypeAliasType(
+    "Status",
+    Literal[
+        "running",
+        "waiting_for_approval",
+        "stopping",
+        "completed",
+        "failed",
+        "cancelled",
+        "timeout",
+        "idle",
+        "ending",
+        "quarantined",
+        "unknown",
+        "ok",
+        "ready",
+        "waiting",
+        "ended",
+        "not_found",
+        "error",
+    ],
+)
 
 
 class Fault(TypedDict, total=False):

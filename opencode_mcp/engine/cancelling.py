@@ -107,8 +107,9 @@ class Canceller:
         """Answer with the end of a turn that is not the current one: nothing is sent."""
         reached = await self._instances.of(session)
         keeper = self._keepers.make(reached.connection, reached.session, turn)
-        keeper.observer.proven_over = True  # a later prompt was let in: it was seen to be over
-        return _already_done(reached.session, turn, await keeper.observer.look())
+        following = await self._store.turn(session.id, turn.number + 1)
+        next_prompt = following.message_id if following else None
+        return _already_done(reached.session, turn, await keeper.observer.look_back(next_prompt))
 
     async def _look(self, session: Session, turn: Turn) -> tuple[Keeper, Verdict | None]:
         """Return the turn's keeper and what it comes to now; None: that cannot be read in time."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
 from opencode_mcp.engine.reading import newest_prompt
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
-from opencode_mcp.errors import OpencodeError
+from opencode_mcp.errors import OpencodeError, OpencodeTimeoutError
 from opencode_mcp.lifecycle import Phase
 
 if TYPE_CHECKING:
@@ -52,7 +52,11 @@ class Halt:
         observer = self._observer
         client, session = observer.connection.client, observer.session
         budget = Budget(self._clock, HALT_S)
-        seen = observer.seen or await wait_until_seen(client, observer.turn, budget)
+        try:
+            seen = observer.seen or await wait_until_seen(client, observer.turn, budget)
+        except OpencodeTimeoutError:  # it hangs: the abort is to be there when it wakes up
+            await self._abort(budget)
+            raise
         await self._abort(budget)
         stopped = Stopped(was_busy=observer.seen_busy)
         await make_quiet(client, session, stopped, budget, abort_first=False)
@@ -67,8 +71,8 @@ class Halt:
     async def guard(self) -> None:
         """Abort again, should a turn that was never seen busy begin after all.
 
-        Only while the session's newest prompt is ours. What fails is left: the turn's row is kept
-        open by nobody then, but a later look at the session sees it busy.
+        Only while the session's newest prompt is ours. What fails is left: whoever looks at the
+        session later sees it busy.
         """
         observer = self._observer
         if observer.seen_busy or not observer.turn.stop_reason:

@@ -187,7 +187,7 @@ class Keeper:
             return
         left_s = self._deadline - self._clock.monotonic()
         if self.turn.stop_reason is None:
-            if await self.approvals.reject_due(self.connection.client):
+            if await self._unless_poked(self.approvals.reject_due(self.connection.client)):
                 return
             left_s = min(left_s, self.approvals.left_s())
         left_s = max(left_s, UNCLEAR_POLL_S)

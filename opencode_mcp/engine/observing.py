@@ -7,6 +7,7 @@ ever seen busy, whether it is proven that nothing of the turn runs any more.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
@@ -107,6 +108,15 @@ class Observer:
             if verdict.is_over or not self.is_unclear or not self.settles_by_waiting:
                 return verdict
             await self._clock.sleep(UNCLEAR_POLL_S)
+
+    async def look_back(self, next_prompt: str | None) -> Verdict:
+        """Judge a turn that another has followed: what the session does now is not its doing.
+
+        `next_prompt`: the id of the message that began the turn after it. Raises OpencodeError.
+        """
+        read = await read_turn(self.connection.client, self.turn)
+        messages = list(itertools.takewhile(lambda m: m.info.id != next_prompt, read))
+        return judge(Evidence(messages, None, (), self.turn.stop_reason, settled=True))
 
     async def _is_settled(self, *, seen: bool) -> bool:
         """Whether nothing more will come of a session that is idle."""

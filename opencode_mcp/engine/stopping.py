@@ -27,6 +27,8 @@ ROUND_GAP_S = 0.05
 UNSEEN_PROMPT_S = 10.0
 _UNSEEN_POLL_S = 0.02
 _UNSEEN_POLL_MAX_S = 0.25
+#: one such read; 5 ms are usual, and 1.9 s the worst seen under load (facts 12.4, 12.5)
+_UNSEEN_READ_S = 3.0
 
 
 @dataclass(slots=True)
@@ -45,14 +47,16 @@ class Stopped:
 async def wait_until_seen(client: OpencodeClient, turn: Turn, budget: Budget) -> bool:
     """Wait, bounded, until an accepted prompt's message exists; an abort before it is lost.
 
-    False: it did not appear. With a wrong agent it never does (facts 2.4), so go on then.
+    False: it did not appear. With a wrong agent it never does (facts 2.4), so go on then. Raises
+    OpencodeTimeoutError when OpenCode hangs, and what else the client raises.
     """
     if turn.submission is Submission.REFUSED:
         return False
     started, pause_s = budget.elapsed_s, _UNSEEN_POLL_S
     while budget.elapsed_s - started < UNSEEN_PROMPT_S:
         try:
-            await client.message(turn.session_id, turn.message_id, timeout_s=budget.left_s())
+            left_s = min(budget.left_s(), _UNSEEN_READ_S)
+            await client.message(turn.session_id, turn.message_id, timeout_s=left_s)
         except OpencodeNotFoundError:
             await budget.pause(pause_s)
             pause_s = min(pause_s * 1.5, _UNSEEN_POLL_MAX_S)

@@ -92,6 +92,10 @@ async def test_limits_and_defaults_in_the_schemas_are_the_real_ones(client: Clie
     assert start["timeout-seconds"]["maximum"] == 21600
     end = tools["opencode-end"].input_schema["properties"]["action"]
     assert (end["default"], end["enum"]) == ("delete", ["delete", "archive"])
+    cancel = tools["opencode-cancel"].input_schema["properties"]["wait-ms"]
+    assert (cancel["default"], cancel["maximum"]) == (1000, 20_000)
+    look = tools["opencode-status"].input_schema["properties"]["wait-seconds"]
+    assert (look["default"], look["maximum"]) == (0, MAX_WAIT_S)
     page = tools["opencode-status"].input_schema["properties"]["limit"]
     assert (page["default"], page["maximum"]) == (20, MAX_PAGE)
 
@@ -105,7 +109,7 @@ async def test_the_listing_stays_small(client: Client[Any]) -> None:
     )
     assert inputs <= 16_000
     for tool in tools:
-        assert len(json.dumps(tool.output_schema)) <= 6_200
+        assert len(json.dumps(tool.output_schema, separators=(",", ":"))) <= 6_200
 
 
 async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
@@ -156,7 +160,16 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode-status", {"limit": 0}, "limit"),
         ("opencode-end", {"sessionId": "ses_1", "action": "destroy"}, "action"),
         ("opencode-end", {"sessionId": "x" * 201}, "sessionId"),
-        ("opencode-stop", {"sessionId": "ses_1"}, "opencode-stop"),
+        ("opencode-status", {"ids": []}, "ids"),
+        ("opencode-status", {"ids": ["ses_1"] * 2}, "ids"),
+        ("opencode-status", {"ids": [f"ses_{n}" for n in range(17)]}, "ids"),
+        ("opencode-status", {"ids": ["ses_1"], "sessionId": "ses_2"}, "ids"),
+        ("opencode-status", {"ids": ["ses_1"], "offset": 1}, "offset"),
+        ("opencode-status", {"sessionId": "ses_1", "wait-for": "any"}, "wait-for"),
+        ("opencode-status", {"wait-seconds": 5}, "wait-seconds"),
+        ("opencode-cancel", {"turnId": "msg_1"}, "sessionId"),
+        ("opencode-cancel", {"sessionId": "ses_1", "wait-ms": 20001}, "wait-ms"),
+        ("opencode-approve-all", {"sessionId": "ses_1"}, "opencode-approve-all"),
     ],
 )
 async def test_a_wrong_call_is_refused_and_names_what_is_wrong(

@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitResult, InputRequiredResult
 
 from tests.real.support.person import Person, Thinker
 from tests.real.support.scripts import ENDLESS, ask_which, bash, subagent
@@ -206,6 +208,87 @@ async def test_a_person_is_left_alone_when_somebody_else_answers(
 
     assert thinker.left_alone.is_set()
     assert answer.structured["output"]["state"] == "available"
+
+
+async def test_a_person_is_left_alone_when_the_session_ends(
+    bridges: RealBridges, witness: Witness, asking: Path
+) -> None:
+    thinker = Thinker()
+    bridge = await bridges.attached(person=thinker)
+    calling = asyncio.ensure_future(
+        bridge.start(_HELLO, asking, wait_seconds=50, approval_policy="on-request")
+    )
+    await asyncio.wait_for(thinker.asked.wait(), 30)
+    (session_id,) = await bridge.listed()
+    ended = await bridge.end(session_id)
+    answer = await asyncio.wait_for(calling, 10)
+
+    assert (ended.status, ended.structured["rejectedPermissions"]) == ("ended", 1)
+    assert answer.status == "cancelled", answer.text
+    assert thinker.left_alone.is_set()
+    await witness.ended(session_id, asking)
+
+
+async def test_a_person_is_asked_once_although_two_calls_watch(
+    bridges: RealBridges, asking: Path
+) -> None:
+    thinker = Thinker()
+    bridge = await bridges.attached(person=thinker)
+    session_id = await bridge.begin(_HELLO, asking, approval_policy="on-request")
+    watching = [
+        asyncio.ensure_future(
+            bridge.call("opencode-status", sessionId=session_id, wait_seconds=wait_s)
+        )
+        for wait_s in (6, 6)
+    ]
+    answers = await asyncio.gather(*watching)
+
+    assert [answer.status for answer in answers] == ["waiting_for_approval"] * 2
+    assert len(thinker.messages) == 1
+    assert (await bridge.end(session_id)).status == "ended"
+
+
+async def test_a_repeated_call_goes_on_with_its_turn_in_another_process(
+    bridges: RealBridges, witness: Witness, asking: Path
+) -> None:
+    """Contract 2.1: the key that seals its state is the database's, not the process's."""
+    arguments = {
+        "prompt": f"{_HELLO}\nTHEN\nSAY:said it",
+        "cwd": str(asking),
+        "approval-policy": "on-request",
+        "wait-seconds": 40,
+    }
+    env = bridges.attach_env()
+    first = await bridges.open(env, mode="auto", person=Person("accept"))
+    second = await bridges.open(env, mode="auto", person=Person("accept"))
+    asked_for = await first.client.session.call_tool(
+        "opencode", arguments, allow_input_required=True
+    )
+    assert isinstance(asked_for, InputRequiredResult)
+    assert asked_for.input_requests is not None
+    (ask_id,) = asked_for.input_requests
+    result = await second.client.session.call_tool(
+        "opencode",
+        arguments,
+        input_responses={ask_id: ElicitResult(action="accept", content={"allow": True})},
+        request_state=asked_for.request_state,
+    )
+
+    assert result.structured_content is not None
+    assert result.structured_content["status"] == "completed", result.structured_content["content"]
+    assert len(await witness.sessions(asking)) == 1, "no second prompt"
+    assert len(await witness.user_texts(result.structured_content["sessionId"])) == 1
+
+
+async def test_a_forged_state_is_refused(bridges: RealBridges, asking: Path) -> None:
+    bridge = await bridges.attached(mode="auto", person=Person("accept"))
+    with pytest.raises(MCPError):
+        await bridge.client.session.call_tool(
+            "opencode",
+            {"prompt": "SAY:hello", "cwd": str(asking)},
+            request_state='{"session": "ses_1", "turn": 1}',
+        )
+    assert not await bridge.listed()
 
 
 @pytest.mark.parametrize("mode", ERAS)
