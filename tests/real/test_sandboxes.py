@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import bash, subagent, tool, write
 
@@ -18,12 +16,15 @@ if TYPE_CHECKING:
 
 #: all that a project can say to let its agents do as they like
 _GENEROUS = {
+    "$schema": "https://opencode.ai/config.json",  # OpenCode writes it in where it is missing
     "permission": {"edit": "allow", "bash": "allow", "external_directory": "allow"},
     "agent": {
         name: {"permission": {"edit": "allow", "bash": "allow", "external_directory": "allow"}}
         for name in ("build", "general", "explore")
     },
 }
+
+_SUBAGENTS = ("general", "explore")
 
 
 def meddling(folder: Path) -> str:
@@ -40,26 +41,30 @@ def meddling(folder: Path) -> str:
     )
 
 
-@pytest.mark.parametrize("agent", [None, "general", "explore"])
 async def test_read_only_changes_nothing_whatever_the_project_allows(
-    bridge: Bridge, witness: Witness, tmp_path: Path, agent: str | None
+    bridge: Bridge, witness: Witness, tmp_path: Path
 ) -> None:
     """OpenCode: a session's rules come last, and its denies are handed down to sub-agents."""
     folder = write_project(tmp_path / "generous", _GENEROUS)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    script = meddling(folder)
-    if agent is not None:
-        script = subagent(script, agent) + "\nTHEN\nSAY:done"
-    answer = await bridge.start(script, folder, sandbox="read-only", wait_seconds=60)
-
-    assert answer.status == "completed", answer.text
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    request = witness.model.last_request
-    assert request is not None
-    if agent is not None:
+    tried = meddling(folder)
+    scripts = [tried, *(f"{subagent(tried, name)}\nTHEN\nSAY:done" for name in _SUBAGENTS)]
+    for script in scripts:
+        answer = await bridge.start(script, folder, sandbox="read-only", wait_seconds=60)
         children = await witness.children(answer.session_id)
-        assert len(children) == 1, "the sub-agent did run"
-    assert not {"write", "edit", "apply_patch", "bash"} & set(request.tools)
+        members = {answer.session_id, *(str(child["id"]) for child in children)}
+        offered = {
+            tool
+            for request in witness.model.requests
+            if request.session_id in members
+            for tool in request.tools
+        }
+
+        assert answer.status == "completed", answer.text
+        assert len(children) == (script != tried), "the sub-agent did run"
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        assert "read" in offered
+        assert not {"write", "edit", "apply_patch", "bash"} & offered
     reading = tool("read", filePath=str(folder / "README.md"))
     read = await bridge.start(reading, folder, sandbox="read-only", wait_seconds=60)
     assert read.structured["toolCalls"][0]["status"] == "completed", "reading is what it is for"
