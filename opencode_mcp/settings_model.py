@@ -192,6 +192,12 @@ class Settings(BaseSettings):
         le=40_000,  # the whole result stays under 45,000 (contract §3)
         description="the longest answer in a result; of a longer one head and tail",
     )
+    response_loop_limit: Annotated[int, _Number] = Field(
+        6,
+        ge=0,
+        le=1000,
+        description="so many answers in a row without progress stop a turn (0: never)",
+    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _Choice] = Field(
         "info", description="the least level that is logged, to standard error"
     )

@@ -133,6 +133,7 @@ class Runtime:
                 approval_timeout_s=settings.approval_timeout_seconds,
                 default_end_action=settings.end_action,
                 abort_on_call_cancel=settings.on_call_cancel == "abort",
+                response_loop_limit=settings.response_loop_limit,
             ),
             holder=self._presence.name,
             is_dead_holder=self._presence.is_dead,

@@ -20,7 +20,7 @@ from opencode_mcp.callers.sizing import (
     short,
 )
 from opencode_mcp.callers.wording import answer_text, next_call
-from opencode_mcp.engine.outcome import TurnStatus, Usage, Verdict
+from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         Status,
         TokenCount,
     )
-    from opencode_mcp.engine.outcome import AskTimes, Failure
+    from opencode_mcp.engine.effects import Usage
+    from opencode_mcp.engine.failures import Failure
+    from opencode_mcp.engine.outcome import AskTimes
     from opencode_mcp.engine.overview import View
     from opencode_mcp.opencode.models import RemoteStatus
     from opencode_mcp.records import Ending, Session, Turn

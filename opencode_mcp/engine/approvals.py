@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opencode_mcp.clock import Clock
-    from opencode_mcp.engine.outcome import ToolCall, Verdict
+    from opencode_mcp.engine.effects import ToolCall
+    from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.engine.reading import Tree
     from opencode_mcp.opencode.client import OpencodeClient
 

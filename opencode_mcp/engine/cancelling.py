@@ -85,11 +85,20 @@ class Canceller:
             return Cancelled(session, turn, None, accepted=True)
         known = self._keepers.get(session.id)
         if known is not None and known.turn.number == turn.number and known.verdict.is_over:
-            return _already_done(known.session, known.turn, known.verdict)
+            return await self._over(known, known.verdict, wait_s)
         keeper, verdict = await self._look(session, turn)
         if verdict is not None and verdict.is_over:
-            return _already_done(keeper.session, keeper.turn, verdict)
+            return await self._over(keeper, verdict, wait_s)
         return await self._ask(keeper, wait_s)
+
+    async def _over(self, keeper: Keeper, verdict: Verdict, wait_s: float) -> Cancelled:
+        """Answer with the turn's own end; free a session that is busy although it is over (B07)."""
+        if verdict.execution != "unknown":
+            return _already_done(keeper.session, keeper.turn, verdict)
+        halting = self._keepers.spawn(keeper.halt.carry_out())
+        halting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait({halting}, timeout=max(wait_s, LOOK_S))
+        return Cancelled(keeper.session, keeper.turn, verdict, accepted=keeper.halt.is_sent)
 
     async def _turn(self, session: Session, message_id: str | None) -> Turn | None:
         if message_id is None:

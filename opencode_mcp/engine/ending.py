@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.budget import Budget, BudgetSpentError, backoff_s
 from opencode_mcp.engine.confirming import remove
 from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
+from opencode_mcp.engine.history import read_turn
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
-from opencode_mcp.engine.reading import read_turn
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
 from opencode_mcp.errors import (
     InstanceUnreachableError,

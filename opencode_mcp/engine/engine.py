@@ -45,6 +45,8 @@ class EngineLimits:
     default_end_action: EndAction
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
+    #: so many answers without progress in a row stop a turn; 0: never
+    response_loop_limit: int
 
 
 class Engine:
@@ -71,6 +73,7 @@ class Engine:
             holder=holder,
             is_dead_holder=is_dead_holder,
             approval_timeout_s=limits.approval_timeout_s,
+            loop_limit=limits.response_loop_limit,
         )
         self._closing = False
         self._stack = AsyncExitStack()

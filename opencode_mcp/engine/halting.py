@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
-from opencode_mcp.engine.reading import newest_prompt
+from opencode_mcp.engine.history import newest_prompt
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
 from opencode_mcp.errors import OpencodeError, OpencodeTimeoutError
 from opencode_mcp.lifecycle import Phase

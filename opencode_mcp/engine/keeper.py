@@ -75,7 +75,9 @@ class Keeper:
         clock: Clock,
         is_owned: bool,
         approval_timeout_s: float,
+        loop_limit: int,
     ) -> None:
+        """`loop_limit`: a turn of so many steps without progress is stopped; 0: never."""
         self.approvals = Approvals(session.approval_policy, clock, approval_timeout_s)
         self.observer = Observer(
             connection, session, turn, store=store, clock=clock, approvals=self.approvals
@@ -83,13 +85,13 @@ class Keeper:
         #: this process answers for the turn: it stops it when it exits
         self.is_owned = is_owned
         self.verdict = Verdict(TurnStatus.RUNNING)
-        self.watch: Watch | None = None
         #: None: the last read went well
         self.trouble: Trouble | None = None
         self.halt = Halt(self.observer, clock=clock, announce=self._announce)
         self._store = store
         self._instances = instances
         self._clock = clock
+        self._loop_limit = loop_limit
         #: set once the turn is over and that is written down
         self.crossed_out = asyncio.Event()
         self._changed = asyncio.Event()
@@ -108,6 +110,11 @@ class Keeper:
     def session(self) -> Session:
         """The session as it was when the turn began, or was taken over."""
         return self.observer.session
+
+    @property
+    def watch(self) -> Watch | None:
+        """What events tell of the turn, while it is observed."""
+        return self.observer.watch
 
     @property
     def turn(self) -> Turn:
@@ -145,7 +152,7 @@ class Keeper:
 
         While events come, the first read waits for one: a short turn costs one read.
         """
-        self.watch = watch
+        self.observer.watch = watch
         if self.connection.events.spoken and not self.observer.seen:
             await self._wait(POLL_S)
         while not self.verdict.is_over:
@@ -155,6 +162,7 @@ class Keeper:
                 await self._sit_out(error)
             else:
                 self.trouble = None
+        self.observer.history.forget()
         return self.verdict
 
     async def cross_out(self) -> None:
@@ -182,6 +190,8 @@ class Keeper:
             await free_if_settled(self._store, self.observer, moved=False)
         if self._clock.monotonic() >= self._deadline and self.turn.stop_reason is None:
             self.learn(await self._store.set_stop_reason(self.turn, StopReason.TIMEOUT))
+        if self._is_looping():
+            self.learn(await self._store.set_stop_reason(self.turn, StopReason.LOOP))
         if self.turn.stop_reason is not None and not self.observer.proven_over:
             await self.halt.carry_out()
             return
@@ -194,6 +204,10 @@ class Keeper:
         soon = self.observer.is_unclear and self.observer.settles_by_waiting
         poll_s = UNCLEAR_POLL_S if soon else POLL_S
         await self._wait(min(poll_s, left_s))
+
+    def _is_looping(self) -> bool:
+        running = self.verdict.status is TurnStatus.RUNNING
+        return running and self.observer.history.find_loop(self._loop_limit) is not None
 
     async def _sit_out(self, error: Exception) -> None:
         """Note why OpenCode cannot be asked, wait, and follow the session if its instance died."""

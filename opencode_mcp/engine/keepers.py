@@ -33,7 +33,7 @@ _CROSS_OUT_S = 2.0
 class Keepers:
     """Holds the keepers by session id, and owns every background task of the engine."""
 
-    def __init__(  # noqa: PLR0913 - what its keepers work with, all by keyword
+    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
         *,
         store: Store,
@@ -42,6 +42,7 @@ class Keepers:
         holder: str,
         is_dead_holder: Callable[[str], bool],
         approval_timeout_s: float,
+        loop_limit: int,
     ) -> None:
         #: this process, as turns and leases name it
         self.holder = holder
@@ -50,6 +51,7 @@ class Keepers:
         self._instances = instances
         self._clock = clock
         self._approval_timeout_s = approval_timeout_s
+        self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         #: tasks that leaving gives time to finish; what is not done then is a recorded intent
@@ -82,6 +84,7 @@ class Keepers:
             clock=self._clock,
             is_owned=turn.holder == self.holder,
             approval_timeout_s=self._approval_timeout_s,
+            loop_limit=self._loop_limit,
         )
 
     def get(self, session_id: str) -> Keeper | None:

@@ -10,16 +10,22 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.history import TurnHistory, read_turn
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
-from opencode_mcp.engine.reading import read_asks, read_tree, read_turn
+from opencode_mcp.engine.reading import read_asks, read_tree
+from opencode_mcp.engine.steps import is_finished_while_listed_as_busy
 from opencode_mcp.errors import OpencodeNotFoundError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.approvals import Approvals
     from opencode_mcp.engine.instances import Connection
+    from opencode_mcp.opencode.events import Watch
+    from opencode_mcp.opencode.models import Message, RemoteStatus
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
 
@@ -29,6 +35,8 @@ UNCLEAR_POLL_S = 0.1
 SETTLE_S = 2.0
 #: the same, while the prompt itself is not visible: 1.3 s was seen for 3.4 MB (facts 4.6)
 SETTLE_UNSEEN_S = 10.0
+#: busy for so long after a message that ends the turn: the answer is given (case B07)
+BUSY_SETTLE_S = 3.0
 
 
 class Observer:
@@ -57,12 +65,16 @@ class Observer:
         self._approvals = approvals
         self._store = store
         self._clock = clock
+        self.history = TurnHistory(turn)
+        #: what events tell of the turn, while somebody follows them
+        self.watch: Watch | None = None
         self._idle_since: float | None = None
+        self._finished_since: float | None = None
 
     @property
     def is_unclear(self) -> bool:
-        """Whether the session is idle and its messages do not say how the turn ended."""
-        return self._idle_since is not None
+        """Whether status and messages do not fit together (yet): look again soon."""
+        return self._idle_since is not None or self._finished_since is not None
 
     @property
     def settles_by_waiting(self) -> bool:
@@ -78,13 +90,13 @@ class Observer:
         """Read what is known now, and judge it. Raises OpencodeError, StoreError."""
         client, session = self.connection.client, self.session
         try:
-            statuses, messages = await asyncio.gather(
-                client.statuses(session.directory), read_turn(client, self.turn)
+            statuses, read = await asyncio.gather(
+                client.statuses(session.directory), self.history.read(client)
             )
         except OpencodeNotFoundError:
             return await self._session_is_gone()
         status = statuses.get(session.id)
-        self.seen |= bool(messages)
+        self.seen |= bool(read.messages)
         if status is None:
             self._approvals.saw_none()
         else:
@@ -93,9 +105,19 @@ class Observer:
             self.proven_over = False  # a stopped session that turns busy is stopped again
             tree = await read_tree(client, session, timeout_s=None)
             self._approvals.saw((await read_asks(client, tree, timeout_s=None)).all, tree)
-        settled = status is None and await self._is_settled(seen=bool(messages))
-        pending = self._approvals.asks
-        found = judge(Evidence(messages, status, pending, self.turn.stop_reason, settled=settled))
+        settled = status is None and await self._is_settled(seen=bool(read.messages))
+        found = judge(
+            Evidence(
+                messages=read.messages,
+                status=status,
+                pending=self._approvals.asks,
+                stop_reason=self.turn.stop_reason,
+                settled=settled,
+                overdue_busy=self._is_overdue(status, read.messages),
+                unread=read.unread,
+                session_error=self.watch.fault if self.watch else None,
+            )
+        )
         return self._approvals.annotated(found)
 
     async def look_until_clear(self) -> Verdict:
@@ -117,6 +139,16 @@ class Observer:
         read = await read_turn(self.connection.client, self.turn)
         messages = list(itertools.takewhile(lambda m: m.info.id != next_prompt, read))
         return judge(Evidence(messages, None, (), self.turn.stop_reason, settled=True))
+
+    def _is_overdue(self, status: RemoteStatus | None, messages: Sequence[Message]) -> bool:
+        """Whether the status has said busy for `BUSY_SETTLE_S` after the final answer (B07)."""
+        if status is None or not is_finished_while_listed_as_busy(messages):
+            self._finished_since = None
+            return False
+        now = self._clock.monotonic()
+        if self._finished_since is None:
+            self._finished_since = now
+        return now - self._finished_since >= BUSY_SETTLE_S
 
     async def _is_settled(self, *, seen: bool) -> bool:
         """Whether nothing more will come of a session that is idle."""

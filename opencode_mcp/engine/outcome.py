@@ -8,23 +8,32 @@ by what we asked for.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from opencode_mcp.engine import effects, failures
+from opencode_mcp.engine.effects import ToolCall, Usage
+from opencode_mcp.engine.looping import ResponseLoop, find_loop
+from opencode_mcp.engine.notices import Notice, warnings_of
+from opencode_mcp.engine.steps import answer_of, is_final, own_messages, steps_of
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from opencode_mcp.engine.failures import Failure
     from opencode_mcp.opencode.models import (
         Message,
-        MessageError,
         PermissionRequest,
         QuestionRequest,
         RemoteStatus,
     )
+
+ResendSafety: TypeAlias = Literal["no_observed_effects", "inspect_effects", "unknown"]
+ExecutionState: TypeAlias = Literal["active", "stopped", "unknown"]
 
 
 class TurnStatus(StrEnum):
@@ -37,6 +46,16 @@ class TurnStatus(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
+
+
+_GOING_ON = frozenset({TurnStatus.RUNNING, TurnStatus.WAITING, TurnStatus.STOPPING})
+
+
+class Unread(StrEnum):
+    """Which part of a turn could not be read, because it is too large."""
+
+    NEWEST = "newest"  # the newest message: how the turn ended cannot be seen
+    EARLIER = "earlier"  # only messages before the newest: what they did cannot be seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,39 +71,14 @@ class Evidence:
     stop_reason: StopReason | None
     #: idle for so long, over several reads, that nothing more will come
     settled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a turn failed: `name` is the contract's `error.name`."""
-
-    name: str
-    message: str
-    status_code: int | None = None
-    retryable: bool = False
-    condition: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """One call of a tool, as its part tells it."""
-
-    tool: str
-    status: str
-    title: str | None
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens and cost of all steps of a turn."""
-
-    input: int = 0
-    output: int = 0
-    reasoning: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cost: float = 0.0
+    #: case B07: the status has said busy for `BUSY_SETTLE_S` although all that time the newest
+    #: message was an answer that ends the turn (`steps.is_finished_while_listed_as_busy`)
+    overdue_busy: bool = False
+    #: what could not be read of the turn; None: all was
+    unread: Unread | None = None
+    #: what OpenCode's last `session.error` event of this turn said, if one was heard: for a wrong
+    #: model it is the only report (facts 2.4)
+    session_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +94,7 @@ class Verdict:
     """What a turn came to, or where it stands."""
 
     status: TurnStatus
+    #: the last step's text, or, where it has none, the newest text there is
     answer: str = ""
     finish: str | None = None
     failure: Failure | None = None
@@ -114,173 +109,170 @@ class Verdict:
     agent: str | None = None
     model: str | None = None
     ended_at: datetime | None = None
+    #: whether something of the turn runs in OpenCode; `unknown`: it says busy after the answer
+    execution: ExecutionState = "active"
+    #: whether the prompt may be sent again; None while the turn goes on
+    resend_safety: ResendSafety | None = None
+    response_loop: ResponseLoop | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more will come of the turn."""
-        return self.status not in {TurnStatus.RUNNING, TurnStatus.WAITING, TurnStatus.STOPPING}
+        return self.status not in _GOING_ON
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a turn ended, or `status` alone while it goes on."""
+
+    status: TurnStatus
+    failure: Failure | None = None
+    loop: ResponseLoop | None = None
+    #: an abort that was not ours
+    by_others: bool = False
 
 
 _ABORTED = "MessageAbortedError"
-_STOPPED_AS = {
-    StopReason.CANCEL: TurnStatus.CANCELLED,
-    StopReason.END: TurnStatus.CANCELLED,
-    StopReason.TIMEOUT: TurnStatus.TIMEOUT,
+#: how an aborted fiber speaks where it gets no MessageAbortedError ("All fibers interrupted")
+_INTERRUPTED = re.compile(r"abort|interrupt", re.IGNORECASE)
+_CUT_WORDS = {
+    TurnStatus.CANCELLED: "the turn was cancelled",
+    TurnStatus.TIMEOUT: "the turn reached its time limit",
+    TurnStatus.FAILED: "the turn failed before this call was done",
 }
-_GOOD_FINISHES = frozenset({"stop", "length"})
 
 
 def judge(evidence: Evidence) -> Verdict:
     """Return what the turn came to, by its evidence alone."""
-    answers = [
-        m for m in evidence.messages if m.info.role == "assistant" and m.info.summary is not True
-    ]
-    last = answers[-1] if answers else None
-    if evidence.status is not None:
-        status, failure = _running(evidence), None
-    elif last is not None and (last.info.error is not None or _is_final(last)):
-        status, failure = _ended(evidence, last, has_effects=_has_effects(answers))
-    elif not evidence.settled:
-        status, failure = _running(evidence), None
-    else:
-        status, failure = _cut(evidence, last)
-    over = status not in {TurnStatus.RUNNING, TurnStatus.WAITING, TurnStatus.STOPPING}
+    messages = own_messages(evidence.messages, stopped=evidence.stop_reason is not None)
+    steps = steps_of(messages)
+    end = _find_end(evidence, messages, steps)
+    over = end.status not in _GOING_ON
+    last = steps[-1].info if steps else None
+    calls = effects.tool_calls(messages, cut=_CUT_WORDS.get(end.status), over=over)
     return Verdict(
-        status=status,
-        answer=text_of(last) if last else "",
-        finish=last.info.finish if last else None,
-        failure=failure,
-        warnings=_warnings(last) if over else (),
-        tool_calls=_tool_calls(answers, over=over),
-        usage=_usage(answers),
-        files_changed=_files(evidence.messages),
+        status=end.status,
+        answer=answer_of(steps)[0],
+        finish=last.finish if last else None,
+        failure=end.failure,
+        warnings=_warnings(evidence, end, steps, calls) if over else (),
+        tool_calls=calls,
+        usage=effects.usage_of(messages),
+        files_changed=effects.files_changed(messages),
         pending=() if over else tuple(evidence.pending),
         retry=evidence.status if evidence.status and evidence.status.type == "retry" else None,
-        agent=last.info.agent if last else None,
-        model=f"{last.info.provider_id}/{last.info.model_id}" if last else None,
-        ended_at=last.info.time.completed if last and over else None,
+        agent=last.agent if last else None,
+        model=f"{last.provider_id}/{last.model_id}" if last else None,
+        ended_at=last.time.completed if last and over else None,
+        execution=_execution(evidence, over=over),
+        resend_safety=_resend_safety(evidence, messages) if over else None,
+        response_loop=end.loop,
     )
 
 
-def text_of(message: Message) -> str:
-    """Return what a message says: its text parts, without those that OpenCode put in itself."""
-    return "\n\n".join(
-        part.text
-        for part in message.parts
-        if part.type == "text" and part.text and not part.synthetic and not part.ignored
-    )
-
-
-def _is_final(message: Message) -> bool:
-    """Whether a message ends its turn: complete, and not because tools were called."""
-    info = message.info
-    return info.time.completed is not None and info.finish not in {None, "tool-calls"}
-
-
-def _running(evidence: Evidence) -> TurnStatus:
-    if evidence.stop_reason is not None:
-        return TurnStatus.STOPPING
-    return TurnStatus.WAITING if evidence.pending else TurnStatus.RUNNING
-
-
-def _ended(
-    evidence: Evidence, last: Message, *, has_effects: bool
-) -> tuple[TurnStatus, Failure | None]:
-    """Judge a turn whose last message says how it ended."""
-    error, finish = last.info.error, last.info.finish
-    if error is not None and error.name == _ABORTED:
-        reason = evidence.stop_reason or StopReason.CANCEL  # aborted by somebody else: cut short
-        return _stopped(reason)
-    if error is not None:
-        return TurnStatus.FAILED, _provider_failure(error)
-    if finish == "content-filter":
-        text = "The provider's content filter stopped the answer."
-        return TurnStatus.FAILED, Failure("UPSTREAM_ERROR", text, condition="content-filter")
-    if not text_of(last).strip() and not has_effects:
-        text = "The model answered with nothing: no text and no tool call."
-        return TurnStatus.FAILED, Failure("EMPTY_RESPONSE", text, retryable=True)
-    return TurnStatus.COMPLETED, None
-
-
-def _stopped(reason: StopReason) -> tuple[TurnStatus, Failure | None]:
-    if reason is not StopReason.TIMEOUT:
-        return _STOPPED_AS[reason], None
-    text = "The turn reached its time limit and was stopped."
-    return TurnStatus.TIMEOUT, Failure("TURN_INCOMPLETE", text, condition="timeout")
-
-
-def _cut(evidence: Evidence, last: Message | None) -> tuple[TurnStatus, Failure | None]:
-    """Judge a turn that is idle for good without a message that says how it ended."""
+def _find_end(evidence: Evidence, messages: Sequence[Message], steps: Sequence[Message]) -> _End:
+    """Find out whether the turn is over, and how."""
+    last = steps[-1] if steps else None
+    if evidence.status is not None and not evidence.overdue_busy:
+        return _going_on(evidence)
+    newest_unread = evidence.unread is Unread.NEWEST
+    if last is not None and not newest_unread and (last.info.error or is_final(last)):
+        return _ended(evidence, steps)
+    if evidence.status is not None or not evidence.settled:
+        return _going_on(evidence)
     if evidence.stop_reason is not None:  # an abort during a retry leaves no trace (facts 4.4)
-        return _stopped(evidence.stop_reason)
-    if not evidence.messages:
-        text = "OpenCode took the prompt and never showed it: no turn ran."
-    elif last is None:  # a wrong model or a provider that is not set up: facts 2.4
-        text = (
-            "OpenCode stored the prompt and ended without an answer. Usual causes: the model or"
-            " its provider is not set up in OpenCode, or OpenCode stopped."
-        )
-    elif last.info.finish == "tool-calls":  # e.g. a rejected permission: facts 5.3
-        text = "The turn ended after a tool call, without an answer (a rejected permission does so)"
-    else:
-        text = "The turn stopped in the middle of an answer: its OpenCode was killed or restarted."
-    return TurnStatus.FAILED, Failure("TURN_INCOMPLETE", text)
+        return _stopped(evidence.stop_reason, steps)
+    if newest_unread:
+        return _End(TurnStatus.FAILED, failures.TOO_LARGE)
+    return _died(evidence, messages, steps)
 
 
-def _provider_failure(error: MessageError) -> Failure:
-    return Failure(
-        name="UPSTREAM_ERROR",
-        message=error.message,
-        status_code=error.status_code,
-        retryable=error.is_retryable,
-        condition=error.name,
-    )
+def _going_on(evidence: Evidence) -> _End:
+    if evidence.stop_reason is not None:
+        return _End(TurnStatus.STOPPING)
+    return _End(TurnStatus.WAITING if evidence.pending else TurnStatus.RUNNING)
 
 
-def _has_effects(answers: Sequence[Message]) -> bool:
-    return any(part.type == "tool" for message in answers for part in message.parts)
+def _ended(evidence: Evidence, steps: Sequence[Message]) -> _End:
+    """Judge a turn whose last step says how it ended. What it says wins over what we asked for.
+
+    A turn that completed as we reached for the stop has completed (facts 4.7); one that carries an
+    abort's error was cut, even where it has a finish as well (case 42).
+    """
+    info = steps[-1].info
+    error = info.error
+    if error is not None and _is_abort(evidence, error.name, error.message):
+        if evidence.stop_reason is None:
+            return _End(TurnStatus.CANCELLED, by_others=True)
+        return _stopped(evidence.stop_reason, steps)
+    if error is not None:
+        at = info.time.completed or info.time.created
+        return _End(TurnStatus.FAILED, failures.failure_of(error, at))
+    if info.finish == "content-filter":
+        return _End(TurnStatus.FAILED, failures.CONTENT_FILTERED)
+    return _completed(steps)
 
 
-def _warnings(last: Message | None) -> tuple[tuple[str, str], ...]:
-    finish = last.info.finish if last else None
-    if finish == "length":
-        return (("TRUNCATED", "The model reached its output limit; the answer is cut."),)
-    if finish is None or finish in _GOOD_FINISHES | {"tool-calls", "content-filter"}:
-        return ()
-    return (("NONSTANDARD_FINISH", f"The provider ended the answer with {finish[:100]!r}."),)
+def _is_abort(evidence: Evidence, name: str, message: str) -> bool:
+    if name == _ABORTED:
+        return True
+    asked = evidence.stop_reason is not None
+    return asked and name == "UnknownError" and bool(_INTERRUPTED.search(message))
 
 
-def _tool_calls(answers: Sequence[Message], *, over: bool) -> tuple[ToolCall, ...]:
-    """List the tool calls. After the end none is shown as running (facts 9.2, contract 2.2)."""
-    calls = []
-    for part in (part for message in answers for part in message.parts if part.type == "tool"):
-        status = part.state.status if part.state else "pending"
-        reason = part.state.error if part.state else None
-        if over and status in {"pending", "running"}:
-            status, reason = "cancelled", "the turn ended before this call did"
-        calls.append(
-            ToolCall(part.tool or "?", status, part.state.title if part.state else None, reason)
-        )
-    return tuple(calls)
+def _completed(steps: Sequence[Message]) -> _End:
+    """Judge a turn that came to its end: without text and without a call it came to nothing."""
+    if not answer_of(steps)[0] and not effects.has_effects(steps):
+        return _End(TurnStatus.FAILED, failures.EMPTY)
+    return _End(TurnStatus.COMPLETED)
 
 
-def _usage(answers: Sequence[Message]) -> Usage:
-    infos = [message.info for message in answers]
-    return Usage(
-        input=sum(i.tokens.input for i in infos),
-        output=sum(i.tokens.output for i in infos),
-        reasoning=sum(i.tokens.reasoning for i in infos),
-        cache_read=sum(i.tokens.cache.read for i in infos),
-        cache_write=sum(i.tokens.cache.write for i in infos),
-        cost=sum(i.cost for i in infos),
-    )
+def _stopped(reason: StopReason, steps: Sequence[Message]) -> _End:
+    match reason:
+        case StopReason.TIMEOUT:
+            return _End(TurnStatus.TIMEOUT, failures.OUT_OF_TIME)
+        case StopReason.LOOP:
+            loop = find_loop(steps, limit=1)
+            return _End(TurnStatus.FAILED, failures.looped(loop), loop)
+        case StopReason.CANCEL | StopReason.END:
+            return _End(TurnStatus.CANCELLED)
 
 
-def _files(messages: Sequence[Message]) -> tuple[str, ...]:
-    """List the files that OpenCode's own summary of the turn names, each once."""
-    seen: dict[str, None] = {}
-    for message in messages:
-        summary = message.info.summary
-        if message.info.role == "user" and summary is not None and not isinstance(summary, bool):
-            seen.update(dict.fromkeys(diff.file for diff in summary.diffs if diff.file))
-    return tuple(seen)
+def _died(evidence: Evidence, messages: Sequence[Message], steps: Sequence[Message]) -> _End:
+    """Judge a turn that is idle for good without a message that says how it ended."""
+    last = steps[-1].info if steps else None
+    if last is not None and last.finish == "unknown" and answer_of(steps[-1:])[0]:
+        return _completed(steps)  # 1.18.33 would ask again; that none came makes it the end
+    seen = bool(messages)
+    return _End(TurnStatus.FAILED, failures.incomplete(last, evidence.session_error, seen=seen))
+
+
+def _warnings(
+    evidence: Evidence, end: _End, steps: Sequence[Message], calls: Sequence[ToolCall]
+) -> tuple[tuple[str, str], ...]:
+    answer, is_last = answer_of(steps)
+    completed = end.status is TurnStatus.COMPLETED
+    finish = steps[-1].info.finish if completed else None
+    holds = {
+        Notice.TRUNCATED: finish == "length",
+        Notice.PARTIAL_ANSWER: bool(answer) and not completed,
+        Notice.EARLIER_TEXT: bool(answer) and completed and not is_last,
+        Notice.ABORTED_ELSEWHERE: end.by_others,
+        Notice.PROCESS_MAY_LIVE: effects.may_leave_a_process(calls),
+        Notice.STILL_BUSY: evidence.status is not None,
+        Notice.TOO_LARGE: evidence.unread is not None,
+    }
+    return warnings_of([notice for notice, does in holds.items() if does], finish)
+
+
+def _execution(evidence: Evidence, *, over: bool) -> ExecutionState:
+    if not over:
+        return "active"
+    return "unknown" if evidence.status is not None or not evidence.messages else "stopped"
+
+
+def _resend_safety(evidence: Evidence, messages: Sequence[Message]) -> ResendSafety:
+    if evidence.status is not None or not messages:
+        return "unknown"
+    changed = effects.may_have_changed_something(messages) or effects.files_changed(messages)
+    return "inspect_effects" if changed or evidence.unread else "no_observed_effects"

@@ -1,4 +1,4 @@
-"""Reads that decide: a session's tree, what waits in it, a turn's messages."""
+"""Reads that decide: a session's tree, and what waits in it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from opencode_mcp.errors import OpencodeNotFoundError
 
 if TYPE_CHECKING:
     from opencode_mcp.opencode.client import OpencodeClient
-    from opencode_mcp.opencode.models import Message, PermissionRequest, QuestionRequest
-    from opencode_mcp.records import Session, Turn
-
-_FIRST_PAGE = 20
-_PAGE = 100
+    from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
+    from opencode_mcp.records import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,31 +92,3 @@ async def read_asks(client: OpencodeClient, tree: Tree, *, timeout_s: float | No
         [ask for page in permissions for ask in page if ask.session_id in tree.directory_of],
         [ask for page in questions for ask in page if ask.session_id in tree.directory_of],
     )
-
-
-async def read_turn(client: OpencodeClient, turn: Turn) -> list[Message]:
-    """Return the turn's messages, oldest first: from its user message to the next prompt's.
-
-    Empty while the prompt is not visible yet. Pages back from the newest message until the turn's
-    own is found, or the message that was there before it, or the beginning.
-    """
-    found: list[Message] = []
-    before: str | None = None
-    while True:
-        page = await client.messages(
-            turn.session_id, limit=_PAGE if before else _FIRST_PAGE, before=before
-        )
-        found = [*page.messages, *found]
-        ids = [message.info.id for message in found]
-        if turn.message_id in ids:
-            return found[ids.index(turn.message_id) :]
-        if page.before is None or not page.messages or turn.boundary in ids:
-            return []
-        before = page.before
-
-
-async def newest_prompt(client: OpencodeClient, session_id: str) -> str | None:
-    """Return the id of the newest user message, whoever sent it; None: not among the newest."""
-    page = await client.messages(session_id, limit=_FIRST_PAGE)
-    ids = [message.info.id for message in page.messages if message.info.role == "user"]
-    return ids[-1] if ids else None

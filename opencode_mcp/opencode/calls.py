@@ -24,6 +24,8 @@ DEFAULT_MAX_BYTES = 4 * 1024 * 1024
 #: a page of messages holds whole prompts and tool outputs; 60 MB was seen (facts 8.6)
 MESSAGES_MAX_BYTES = 128 * 1024 * 1024
 
+#: one escape in a JSON string: a pair of surrogates, or one of them alone, or any other
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 #: one of our own field names; whatever else stands in a place (an id, a file name) is content
 _FIELD = re.compile(r"[A-Za-z_]{1,40}")
 
@@ -96,14 +98,24 @@ def segment(identifier: str) -> str:
 
 
 def decode(call: Call, answer: Answer, shape: TypeAdapter[T]) -> T:
-    """Validate the JSON of an answer; raises OpencodeProtocolError, which never quotes it."""
+    """Validate the JSON of an answer; raises OpencodeProtocolError, which never quotes it.
+
+    OpenCode sends half an emoji where a text was cut within one (tried on 1.18.33); that is no
+    Unicode, and becomes U+FFFD here, so that it does not make a whole page unreadable.
+    """
     try:
-        return shape.validate_json(answer.body)
+        return shape.validate_json(_whole_characters(answer.body))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         text = f"the answer is not what we know: {fault['type']} at {_place(fault['loc'])}"
         # from None: pydantic's own text quotes the input.
         raise call.error(OpencodeProtocolError, text, outcome_unknown=call.may_change) from None
+
+
+def _whole_characters(body: bytes) -> bytes:
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -43,14 +43,19 @@ _MAX_CHILDREN = 10_000
 #: generations; sub-agents of sub-agents were not even seen (facts 13), and a loop must end
 _MAX_DEPTH = 16
 _MAX_ACTIVITY_CHARS = 200
+_MAX_FAULT_CHARS = 500
 
 
 class Watch:
     """One waiter's view of a session and its descendants; made by `EventHub.watch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str) -> None:
+        #: what the session's newest `session.error` said; for a wrong model the only report
+        #: (facts 2.4)
+        self.fault: str | None = None
         #: characters streamed since the watch began, sub-agents' too; for progress
         self.text_chars = 0
+        self._session_id = session_id
         self._news = asyncio.Event()
         # running tool calls, oldest first: (session, call) -> what to say
         self._running: dict[tuple[str, str], str] = {}
@@ -84,6 +89,8 @@ class Watch:
 
     def take(self, session_id: str, event: Event) -> None:
         """Note an event of this session or of a descendant."""
+        if event.kind == "session.error" and session_id == self._session_id:
+            self._note_fault(event)
         match event.kind:
             case "message.part.delta":
                 self.text_chars += len(str(event.properties.get("delta", "")))
@@ -98,6 +105,13 @@ class Watch:
                 if kind == "session.idle":
                     self._running = {k: v for k, v in self._running.items() if k[0] != session_id}
                 self.wake()
+
+    def _note_fault(self, event: Event) -> None:
+        """Keep the first line: a stack trace may follow it (facts 2.4)."""
+        data = event.part("error").get("data")
+        said = data.get("message") if isinstance(data, dict) else None
+        if isinstance(said, str) and said.strip():
+            self.fault = said.strip().splitlines()[0][:_MAX_FAULT_CHARS]
 
     def _note_tool(self, session_id: str, event: Event) -> None:
         part = event.part("part")
@@ -156,7 +170,7 @@ class EventHub:
     @contextmanager
     def watch(self, session_id: str) -> Iterator[Watch]:
         """Watch a session while the block runs; several may watch the same one."""
-        watch = Watch()
+        watch = Watch(session_id)
         self._watches.setdefault(session_id, []).append(watch)
         self._wanted.set()
         try:

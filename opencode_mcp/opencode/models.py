@@ -7,48 +7,37 @@ Shapes: facts 1.1, 2.1, 3.5 and 5, read again on 1.18.33.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from opencode_mcp.opencode.fields import Count, FromOpencode, Moment
+from opencode_mcp.opencode.message_error import MessageError
+from opencode_mcp.opencode.tool_state import FilePaths, ToolState
 
 
-def _moment(value: object) -> object:
-    """Turn OpenCode's milliseconds since 1970 into an aware UTC datetime."""
-    if isinstance(value, int | float):
-        return datetime.fromtimestamp(value / 1000, UTC)
-    return value
-
-
-Moment = Annotated[datetime, BeforeValidator(_moment)]
-
-
-class _FromOpencode(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
-
-
-class Health(_FromOpencode):
+class Health(FromOpencode):
     """`GET /global/health`."""
 
     healthy: bool
     version: str
 
 
-class Paths(_FromOpencode):
+class Paths(FromOpencode):
     """`GET /path`: `directory` is the folder the answer is about, `home` its user's."""
 
     directory: str
     home: str = ""
 
 
-class SessionTime(_FromOpencode):
+class SessionTime(FromOpencode):
     """When a session was made; `archived` is present once it is archived, even as 0 (facts 6.5)."""
 
     created: Moment
     archived: int | float | None = None
 
 
-class RemoteSession(_FromOpencode):
+class RemoteSession(FromOpencode):
     """A session as OpenCode has it."""
 
     id: str
@@ -62,7 +51,7 @@ class RemoteSession(_FromOpencode):
         return self.time.archived is not None
 
 
-class RemoteStatus(_FromOpencode):
+class RemoteStatus(FromOpencode):
     """One entry of `GET /session/status`. Idle sessions have none (facts 1.7).
 
     `type` is `busy` or `retry`; the other fields come with `retry` (facts 8.5).
@@ -74,66 +63,49 @@ class RemoteStatus(_FromOpencode):
     next: Moment | None = None
 
 
-class MessageError(_FromOpencode):
-    """Why a message failed. `data` may hold provider headers and bodies: never pass it on whole."""
-
-    name: str
-    data: dict[str, Any] = Field(default_factory=dict)
-
-    @property
-    def message(self) -> str:
-        """The error's own text, or its name."""
-        text = self.data.get("message")
-        return text if isinstance(text, str) and text else self.name
-
-    @property
-    def status_code(self) -> int | None:
-        """The provider's HTTP status, where there is one."""
-        code = self.data.get("statusCode")
-        return code if isinstance(code, int) else None
-
-    @property
-    def is_retryable(self) -> bool:
-        """Whether OpenCode holds that the fault may pass."""
-        return self.data.get("isRetryable") is True
-
-
-class MessageTime(_FromOpencode):
+class MessageTime(FromOpencode):
     """When a message was made; without `completed` it is unfinished, or was cut (facts 9.2)."""
 
     created: Moment
     completed: Moment | None = None
 
 
-class CacheTokens(_FromOpencode):
+class CacheTokens(FromOpencode):
     """Tokens read from and written to the provider's cache."""
 
-    read: int = 0
-    write: int = 0
+    read: Count = 0
+    write: Count = 0
 
 
-class Tokens(_FromOpencode):
+class Tokens(FromOpencode):
     """What one step used."""
 
-    input: int = 0
-    output: int = 0
-    reasoning: int = 0
+    input: Count = 0
+    output: Count = 0
+    reasoning: Count = 0
     cache: CacheTokens = CacheTokens()
 
 
-class FileDiff(_FromOpencode):
+class FileDiff(FromOpencode):
     """One changed file in a user message's summary."""
 
     file: str = ""
 
 
-class UserSummary(_FromOpencode):
+class UserSummary(FromOpencode):
     """What OpenCode says that a turn changed; kept on the turn's user message."""
 
     diffs: list[FileDiff] = Field(default_factory=list)
 
 
-class MessageInfo(_FromOpencode):
+class MessagePath(FromOpencode):
+    """Where an assistant message ran: its folder, and the worktree's root (`/` without git)."""
+
+    cwd: str = ""
+    root: str = ""
+
+
+class MessageInfo(FromOpencode):
     """A message without its parts."""
 
     id: str
@@ -147,19 +119,16 @@ class MessageInfo(_FromOpencode):
     error: MessageError | None = None
     cost: float = 0.0
     tokens: Tokens = Tokens()
+    path: MessagePath = MessagePath()
     #: a user message has an object here; an assistant message `true` where it is a compaction
     summary: UserSummary | bool | None = None
 
 
-class ToolState(_FromOpencode):
-    """Where a tool call stands: `pending`, `running`, `completed` or `error`."""
-
-    status: str
-    title: str | None = None
-    error: str | None = None
+def _run_by_provider(metadata: object) -> object:
+    return isinstance(metadata, dict) and metadata.get("providerExecuted") is True
 
 
-class Part(_FromOpencode):
+class Part(FromOpencode):
     """One part of a message; which fields are set depends on `type`."""
 
     id: str
@@ -170,23 +139,29 @@ class Part(_FromOpencode):
     ignored: bool = False
     tool: str | None = None
     state: ToolState | None = None
+    #: a `patch` part, where OpenCode keeps snapshots (git): what changed during its step
+    files: FilePaths = ()
+    #: the provider runs this tool itself, so that no further step follows from it
+    is_run_by_provider: Annotated[bool, BeforeValidator(_run_by_provider)] = Field(
+        default=False, alias="metadata"
+    )
 
 
-class Message(_FromOpencode):
+class Message(FromOpencode):
     """A message with its parts."""
 
     info: MessageInfo
     parts: list[Part] = Field(default_factory=list)
 
 
-class AskingCall(_FromOpencode):
+class AskingCall(FromOpencode):
     """The tool call that an ask holds up."""
 
     message_id: str = Field(alias="messageID")
     call_id: str = Field(alias="callID")
 
 
-class PermissionRequest(_FromOpencode):
+class PermissionRequest(FromOpencode):
     """A pending "may I?". `tool` is there unless OpenCode itself asks."""
 
     id: str
@@ -196,14 +171,14 @@ class PermissionRequest(_FromOpencode):
     patterns: list[str] = Field(default_factory=list)
 
 
-class QuestionOption(_FromOpencode):
+class QuestionOption(FromOpencode):
     """One answer that the agent offers."""
 
     label: str
     description: str = ""
 
 
-class QuestionItem(_FromOpencode):
+class QuestionItem(FromOpencode):
     """One of the questions of a request."""
 
     question: str
@@ -214,7 +189,7 @@ class QuestionItem(_FromOpencode):
     custom: bool = True
 
 
-class QuestionRequest(_FromOpencode):
+class QuestionRequest(FromOpencode):
     """A pending "which?"."""
 
     id: str
@@ -223,27 +198,27 @@ class QuestionRequest(_FromOpencode):
     questions: list[QuestionItem] = Field(default_factory=list)
 
 
-class Agent(_FromOpencode):
+class Agent(FromOpencode):
     """An agent OpenCode offers. Hidden helpers are listed too (facts 11.4)."""
 
     name: str
     hidden: bool = False
 
 
-class ProviderModel(_FromOpencode):
+class ProviderModel(FromOpencode):
     """A model of a provider."""
 
     id: str
 
 
-class Provider(_FromOpencode):
+class Provider(FromOpencode):
     """A provider with its models, by id."""
 
     id: str
     models: dict[str, ProviderModel] = Field(default_factory=dict)
 
 
-class Providers(_FromOpencode):
+class Providers(FromOpencode):
     """`GET /config/providers`."""
 
     providers: list[Provider] = Field(default_factory=list)

@@ -10,7 +10,8 @@ import pytest
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.answers import Allow, Reject
 from opencode_mcp.engine.approvals import MARK, Approvals, for_model
-from opencode_mcp.engine.outcome import ToolCall, TurnStatus, Verdict
+from opencode_mcp.engine.effects import ToolCall
+from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.reading import Tree
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.records import ApprovalPolicy
