@@ -5,11 +5,13 @@
     ├── CallerError                    a tool cannot do what was asked; the text is for the caller
     │   ├── InvalidArgumentError
     │   ├── PathNotAllowedError
+    │   ├── PolicyNotAllowedError      beyond the operator's ceiling
     │   ├── SessionNotFoundError       unknown, ended, or somebody else's: one answer for all
     │   ├── SessionBusyError           a turn runs, or an end was accepted
     │   ├── SessionCapacityError
     │   ├── RunCapacityError           as many turns run as the operator allows
     │   ├── TurnNotFoundError
+    │   ├── ApprovalNotFoundError      that ask does not wait, or nothing waits for its answer
     │   ├── SubmissionUnconfirmedError OpenCode may or may not have the prompt
     │   ├── EndConflictError           archive asked over a pending delete
     │   ├── InstanceUnreachableError   the session's OpenCode cannot be asked from here
@@ -76,6 +78,12 @@ class PathNotAllowedError(CallerError):
     name = "PATH_NOT_ALLOWED"
 
 
+class PolicyNotAllowedError(CallerError):
+    """A sandbox or an approval policy that this server's operator does not allow."""
+
+    name = "POLICY_NOT_ALLOWED"
+
+
 class SessionNotFoundError(CallerError):
     """No session of this caller has that id: unknown, ended, or somebody else's."""
 
@@ -106,6 +114,12 @@ class TurnNotFoundError(CallerError):
     """The session has no turn of that id."""
 
     name = "TURN_NOT_FOUND"
+
+
+class ApprovalNotFoundError(CallerError):
+    """An ask does not wait: unknown, answered already, or left behind by a turn that is over."""
+
+    name = "APPROVAL_NOT_FOUND"
 
 
 class SubmissionUnconfirmedError(CallerError):

@@ -45,6 +45,11 @@ class Sandbox(StrEnum):
     WORKSPACE_WRITE = "workspace-write"
     DANGER_FULL_ACCESS = "danger-full-access"
 
+    def is_within(self, ceiling: Sandbox) -> bool:
+        """Whether it allows no more than `ceiling`."""
+        order = list(Sandbox)
+        return order.index(self) <= order.index(ceiling)
+
 
 class ApprovalPolicy(StrEnum):
     """Who answers when OpenCode asks for a permission or an answer."""

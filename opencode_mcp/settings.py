@@ -144,6 +144,19 @@ def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> No
         f" {settings.max_turn_timeout_seconds}",
     )
     judge(
+        "default_sandbox",
+        "max_sandbox",
+        bad=not settings.default_sandbox.is_within(settings.max_sandbox),
+        reason=f"must not be wider than {variable('max_sandbox')}, {settings.max_sandbox.value}",
+    )
+    judge(
+        "default_approval_policy",
+        "allowed_approval_policies",
+        bad=settings.default_approval_policy not in settings.allowed_approval_policies,
+        reason=f"must be one of {variable('allowed_approval_policies')},"
+        f" {', '.join(settings.allowed_approval_policies)}",
+    )
+    judge(
         "remote_paths",
         "mode",
         bad=settings.remote_paths and not attach,

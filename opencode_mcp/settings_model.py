@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from opencode_mcp import settings_values as values
-from opencode_mcp.records import EndAction, InstanceKind
+from opencode_mcp.records import ApprovalPolicy, EndAction, InstanceKind, Sandbox
 
 PREFIX = "OPENCODE_MCP_"
 
@@ -125,6 +125,24 @@ class Settings(BaseSettings):
     default_agent: Annotated[
         str | None, AfterValidator(values.plain_name), Note("a name", default="OpenCode's own")
     ] = Field(None, description="the agent of a session that names none")
+    default_sandbox: Annotated[Sandbox, _Choice] = Field(
+        Sandbox.WORKSPACE_WRITE, description="the sandbox of a session that names none"
+    )
+    default_approval_policy: Annotated[ApprovalPolicy, _Choice] = Field(
+        ApprovalPolicy.NEVER, description="who answers the asks of a session that does not say"
+    )
+    max_sandbox: Annotated[Sandbox, _Choice] = Field(
+        Sandbox.DANGER_FULL_ACCESS, description="the widest sandbox that a caller may ask for"
+    )
+    allowed_approval_policies: Annotated[
+        tuple[ApprovalPolicy, ...],
+        BeforeValidator(values.comma_list),
+        Note(
+            "one or more of never, on-request, caller, separated by commas",
+            default="`never,on-request,caller`",
+        ),
+        Field(min_length=1),
+    ] = Field(tuple(ApprovalPolicy), description="the approval policies that callers may ask for")
     default_wait_seconds: Annotated[int, _Number] = Field(
         50,
         ge=0,
@@ -140,6 +158,9 @@ class Settings(BaseSettings):
     )
     max_turn_timeout_seconds: Annotated[int, _Number] = Field(
         21_600, ge=1, le=_MAX_SECONDS, description="the longest limit a caller may ask for"
+    )
+    approval_timeout_seconds: Annotated[int, _Number] = Field(
+        600, ge=1, le=_MAX_SECONDS, description="a permission or question is rejected after this"
     )
     startup_timeout_seconds: Annotated[int, _Number] = Field(
         60, ge=1, le=600, description="managed: how long OpenCode may take to come up"

@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, object] = {
     "allowed_roots": ["/srv/projects"],
     "default_model": "anthropic/claude-sonnet-4-5",
     "default_agent": "build",
+    "allowed_approval_policies": ["never", "caller"],
     "log_format": "json",
 }
 

@@ -12,6 +12,8 @@ from opencode_mcp.errors import OpencodeMcpError
 CONTRACT_NAMES = {
     "INVALID_ARGUMENT",
     "PATH_NOT_ALLOWED",
+    "POLICY_NOT_ALLOWED",
+    "APPROVAL_NOT_FOUND",
     "SESSION_NOT_FOUND",
     "SESSION_BUSY",
     "SESSION_CAPACITY",

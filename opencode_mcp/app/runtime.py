@@ -40,7 +40,7 @@ _RESUME_LOOK_S = 3.0
 class Runtime:
     """The running program. Gives the tools their settings and engine (`callers.service`)."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of, all by keyword
         self,
         settings: Settings,
         environ: Mapping[str, str],
@@ -48,8 +48,10 @@ class Runtime:
         store: Store,
         presence: Presence,
         stack: AsyncExitStack,
+        state_key: bytes,
     ) -> None:
         self._settings = settings
+        self._state_key = state_key
         self._environ = environ
         self._store = store
         self._presence = presence
@@ -64,6 +66,11 @@ class Runtime:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._settings
+
+    @property
+    def state_key(self) -> bytes:
+        """The key that seals the state of calls which their clients repeat; 32 bytes."""
+        return self._state_key
 
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode."""
@@ -123,6 +130,7 @@ class Runtime:
                     sessions=settings.max_sessions, running=settings.max_running_turns
                 ),
                 cleanup_timeout_s=settings.cleanup_timeout_seconds,
+                approval_timeout_s=settings.approval_timeout_seconds,
                 default_end_action=settings.end_action,
                 abort_on_call_cancel=settings.on_call_cancel == "abort",
                 response_loop_limit=settings.response_loop_limit,
@@ -163,7 +171,14 @@ async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncI
         clock = Clock()
         await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
         engine_stack = await stack.enter_async_context(AsyncExitStack())
-        runtime = Runtime(settings, environ, store=store, presence=presence, stack=engine_stack)
+        runtime = Runtime(
+            settings,
+            environ,
+            store=store,
+            presence=presence,
+            stack=engine_stack,
+            state_key=await store.shared_key("call-state"),
+        )
         resuming = asyncio.create_task(runtime.resume(), name="resume")
         try:
             yield runtime

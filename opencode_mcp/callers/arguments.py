@@ -135,6 +135,19 @@ class StartArguments(Arguments):
         alias="developer-instructions",
         description=_DEVELOPER + "; kept for later turns until a reply replaces them.",
     )
+    sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = Field(
+        None,
+        description="What the agent is denied, for the whole session. read-only: edits, shell, and"
+        " paths outside cwd; workspace-write: paths outside cwd; danger-full-access: nothing. A"
+        " guide rail for the agent, no jail.",
+    )
+    approval_policy: Literal["never", "on-request", "caller"] | None = Field(
+        None,
+        alias="approval-policy",
+        description="Who answers when the agent asks for leave, for the whole session. never:"
+        " rejected at once; on-request: the person at your client, if it can ask one; caller: you,"
+        " with opencode-approve.",
+    )
     title: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
         None, description="A name for the session in lists. Omitted: OpenCode makes one."
     )
@@ -205,6 +218,29 @@ class CancelArguments(SessionReference):
         alias="wait-ms",
         description="How long to wait for proof that the turn is over, in milliseconds; 0 returns"
         " once the stop was sent.",
+    )
+
+
+class ApproveArguments(SessionReference):
+    """`opencode-approve`."""
+
+    approval_id: Name = Field(
+        alias="approvalId", description="The `id` of one of `pendingApprovals`."
+    )
+    decision: Literal["allow", "reject"] = Field(
+        description="`allow` grants a permission this once or answers a question; `reject` says no."
+    )
+    feedback: (
+        Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_not_blank)] | None
+    ) = Field(
+        None,
+        description="With `reject` of a permission: what the agent should do instead; its turn goes"
+        " on. Without it the turn ends.",
+    )
+    answers: list[list[Annotated[str, Field(max_length=10_000)]]] | None = Field(
+        None,
+        description="With `allow` of a question, required: one list for each of its questions, in"
+        " order, of option labels or a text of your own.",
     )
 
 

@@ -24,8 +24,6 @@ def add_outcome(result: Result, turn: Turn, verdict: Verdict) -> None:
     result["tokens"] = _tokens(verdict.usage)
     if verdict.finish:
         result["finish"] = short(verdict.finish)
-    if verdict.warnings:
-        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
     if verdict.files_changed:
         result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
     if verdict.failure:

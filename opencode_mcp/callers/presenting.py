@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Retry,
         Status,
     )
-    from opencode_mcp.engine.outcome import Verdict
+    from opencode_mcp.engine.outcome import AskTimes, Verdict
     from opencode_mcp.engine.overview import View
     from opencode_mcp.opencode.models import RemoteStatus
     from opencode_mcp.records import Ending, Session, Turn
@@ -59,7 +59,7 @@ def present_turn(
     """Return the result for a turn: what it came to, or where it stands."""
     answer, cut = clip(verdict.answer, max_chars)
     status: Status = verdict.status.value
-    action = next_call(status)
+    action = next_call(status, session.approval_policy)
     result: Result = {
         "kind": "turn",
         "status": status,
@@ -101,7 +101,11 @@ def _add_details(
     if verdict.tool_calls:
         result["toolCalls"] = called(verdict)
     if verdict.pending:
-        result["pendingApprovals"] = [_approval(ask) for ask in verdict.pending[:APPROVALS]]
+        result["pendingApprovals"] = [
+            _approval(ask, verdict.ask_times.get(ask.id)) for ask in verdict.pending[:APPROVALS]
+        ]
+    if verdict.warnings:
+        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
     if verdict.retry:
         result["upstreamRetry"] = _retry(verdict.retry, now)
     if verdict.is_over:
@@ -119,7 +123,15 @@ def _elapsed_ms(turn: Turn, verdict: Verdict, now: datetime) -> int:
     return max(0, round((until - turn.created_at).total_seconds() * 1000))
 
 
-def _approval(ask: PermissionRequest | QuestionRequest) -> Approval:
+def _approval(ask: PermissionRequest | QuestionRequest, times: AskTimes | None) -> Approval:
+    approval = _asked(ask)
+    if times is not None:
+        approval["askedAt"] = iso(times.asked_at)
+        approval["deadlineAt"] = iso(times.deadline_at)
+    return approval
+
+
+def _asked(ask: PermissionRequest | QuestionRequest) -> Approval:
     if isinstance(ask, PermissionRequest):
         return {
             "id": ask.id,
@@ -141,6 +153,7 @@ def _approval(ask: PermissionRequest | QuestionRequest) -> Approval:
                     for o in item.options[:APPROVALS]
                 ],
                 "multiple": item.multiple,
+                "custom": item.custom,
             }
             for item in ask.questions[:APPROVALS]
         ],

@@ -15,10 +15,15 @@ class Reporter:
     """Sends progress for one call. Without a progress token FastMCP sends nothing."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        #: the call's own, for what else it must ask its client
+        self.context = context
         self._value = 0.0
 
     async def tell(self, elapsed_s: float, text: str) -> None:
         """Send one progress message; the value is the seconds so far, and only ever rises."""
         self._value = max(self._value + 0.001, round(elapsed_s, 3))
-        await self._context.report_progress(self._value, message=text[:200])
+        await self.context.report_progress(self._value, message=text[:200])
+
+    async def tell_waiting(self) -> None:
+        """Send one progress message about a person who has not answered yet."""
+        await self.tell(self._value, "waiting for a person's answer")

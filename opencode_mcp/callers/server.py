@@ -10,13 +10,15 @@ from fastmcp.exceptions import NotFoundError
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools import Tool
-from fastmcp.tools.base import ToolResult
-from mcp_types import TextContent, ToolAnnotations
+from fastmcp.tools.base import InputRequiredToolResult, ToolResult
+from mcp.server.request_state import RequestStateSecurity
+from mcp_types import InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from opencode_mcp import __version__
 from opencode_mcp.callers import texts
 from opencode_mcp.callers.arguments import (
+    ApproveArguments,
     Arguments,
     CancelArguments,
     EndArguments,
@@ -39,11 +41,18 @@ if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.settings import Settings
 
-    Handler = Callable[[Any, Reporter], Awaitable[Result]]
+    Handler = Callable[[Any, Reporter], Awaitable[Result | InputRequiredResult]]
 
 log = logging.getLogger(__name__)
 
-NAMES = ("opencode", "opencode-reply", "opencode-status", "opencode-cancel", "opencode-end")
+NAMES = (
+    "opencode",
+    "opencode-reply",
+    "opencode-status",
+    "opencode-cancel",
+    "opencode-approve",
+    "opencode-end",
+)
 #: tools whose errors tell whether their prompt may be sent again
 SUBMITTING = NAMES[:2]
 _RESEND: dict[str, Literal["unknown"]] = {
@@ -68,21 +77,26 @@ class ModelTool(Tool):
         from opencode_mcp.callers.answers import error_result, present_error  # noqa: PLC0415
         from opencode_mcp.callers.wording import advise  # noqa: PLC0415
 
+        reporter = Reporter(get_context())
         try:
             checked = self.model.model_validate(arguments)
         except ValidationError as error:
             why = explain(error, self.parameters)
             return to_tool_result(error_result("INVALID_ARGUMENT", why))
         try:
-            result = await self.handler(checked, Reporter(get_context()))
+            result = await self.handler(checked, reporter)
         except OpencodeMcpError as error:
             log.info("call refused", extra={"error_name": error.name, "why": str(error)})
             result = present_error(error, advise(error, self.settings))
         except Exception as error:  # the outermost handler of a call: nothing of it may leak
             log.exception("a tool call failed unexpectedly")
             result = present_error(error)
+        if isinstance(result, InputRequiredResult):
+            return InputRequiredToolResult(result)
         if result["kind"] == "error" and self.name in SUBMITTING:
-            result["resendSafety"] = _RESEND.get(result["error"]["name"], "not_submitted")
+            # the prompt of a repeated call went out with the first one
+            fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
+            result["resendSafety"] = _RESEND.get(result["error"]["name"], fallback)
         return to_tool_result(result)
 
 
@@ -132,6 +146,11 @@ def build_server(service: Service) -> FastMCP:
         version=__version__,
         instructions=texts.INSTRUCTIONS,
         middleware=[UnknownTool()],
+        request_state_security=RequestStateSecurity(
+            keys=[service.state_key],
+            # an answer that comes after the ask's deadline still reaches its turn
+            ttl=2.0 * service.settings.approval_timeout_seconds,
+        ),
         mask_error_details=True,
         dereference_schemas=False,  # each shape is said once: callers pay for the listing
     )
@@ -162,6 +181,7 @@ def _words(settings: Settings) -> dict[str, object]:
     return {
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
+        "ask_s": settings.approval_timeout_seconds,
         "cleanup_s": settings.cleanup_timeout_seconds,
     }
 
@@ -186,5 +206,6 @@ def _table(
         (NAMES[1], "Continue a session", texts.REPLY, ReplyArguments, tools.reply, runs),
         (NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
         (NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
-        (NAMES[4], "End a session", texts.END, EndArguments, tools.end, ends),
+        (NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
+        (NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
     ]

@@ -25,6 +25,13 @@ class Service(Protocol):
     def settings(self) -> Settings:
         """The settings in force."""
 
+    @property
+    def state_key(self) -> bytes:
+        """The key that seals the state of calls which their clients repeat; 32 bytes.
+
+        All processes on one database have the same, also after a restart.
+        """
+
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode."""
 

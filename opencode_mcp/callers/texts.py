@@ -5,9 +5,10 @@ from __future__ import annotations
 INSTRUCTIONS = """\
 Delegates coding tasks to OpenCode agents. opencode starts a session and runs its first turn; \
 opencode-reply runs another turn in it; opencode-status looks at sessions, waits for them or lists \
-yours; opencode-cancel stops a turn and keeps the session; opencode-end stops and deletes (or \
-archives) it. A session stays until it is ended: end what you no longer need. When an answer says \
-`running`, the turn goes on: look again with opencode-status, never send the prompt again."""
+yours; opencode-cancel stops a turn and keeps the session; opencode-approve answers what an agent \
+asks; opencode-end stops and deletes (or archives) it. A session stays until it is ended: end what \
+you no longer need. When an answer says `running`, the turn goes on: look again with \
+opencode-status, never send the prompt again."""
 
 OPENCODE = """\
 Start a new OpenCode session in a folder and run its first turn there: an autonomous coding agent \
@@ -16,10 +17,11 @@ exists.
 
 Returns the agent's answer and a sessionId. The call watches the turn for wait-seconds; if it is \
 not over by then, the answer is `running` (not an error) and the turn goes on: call \
-opencode-status. `waiting_for_approval`: it waits for a permission. `completed`: read content. \
-`failed` and `timeout` are errors that say why. Do not send the prompt again while its fate is \
-open: each call starts another session. Cancelling this call {on_cancel}. \
-The agent changes files for real; nothing is undone when the session ends. End each session with \
+opencode-status. `waiting_for_approval`: see hint; with approval-policy caller answer with \
+opencode-approve. `completed`: read content. `failed` and `timeout` are errors that say why. Do \
+not send the prompt again while its fate is open: each call starts another session. Cancelling \
+this call {on_cancel}. The agent changes files for real; nothing is undone when the session ends. \
+sandbox guides it and is no jail: a shell command can still write anywhere. End each session with \
 opencode-end when you are done."""
 
 REPLY = """\
@@ -39,12 +41,12 @@ opencode-reply to go on, opencode-cancel to stop a turn and opencode-end to fini
 
 With an id: where its newest turn stands, read from OpenCode now, with the answer once there is \
 one: `running`, `waiting_for_approval`, `stopping`, `completed`, `failed`, `cancelled`, `timeout`, \
-`idle`, `ending` (an end was accepted, not confirmed: call opencode-end again), `quarantined` \
-(a prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). With wait-seconds the call \
+`idle`, `ending` (an end was accepted, not confirmed: call opencode-end again), `quarantined` (a \
+prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). With wait-seconds the call \
 returns as soon as there is news (over, or waiting for an answer), which is cheaper than asking \
-again and again; cancelling it does not touch the turn. With ids: `ready` when what wait-for asks \
-for is there (see readyIds), else `waiting`. A list is a page of offset and limit; nextOffset \
-leads to the next one."""
+again and again; cancelling it does not touch the turn. If the session is on-request, a person is \
+asked meanwhile. With ids: `ready` when what wait-for asks for is there (see readyIds), else \
+`waiting`. A list is a page of offset and limit; nextOffset leads to the next one."""
 
 CANCEL = """\
 Ask the running turn of a session to stop; the session stays and can go on with opencode-reply. \
@@ -57,6 +59,23 @@ did so far stays, nothing is undone, and a process that one of its commands star
 warning says so). Another status is the turn's own end, which came first; `alreadyDone`: it was \
 over before this call and nothing was sent. With turnId only that turn is stopped, never a later \
 one. Waiting permissions and questions of the turn are rejected. Repeating is safe."""
+
+APPROVE = """\
+Answer one thing that a session's agent waits for: a permission to use a tool, or a question. Only \
+for sessions started with approval-policy caller whose status is `waiting_for_approval`; the ids \
+are in pendingApprovals (kind says which it is). Use opencode-reply to send a prompt, opencode-end \
+to stop for good.
+
+`allow` grants a permission this once, never for later, or answers a question (answers required). \
+`reject` with feedback tells the agent what to do instead and its turn goes on; without feedback, \
+and always for a question, the turn ends. A rejection takes the session's other pending \
+permissions along. What nobody answers within {ask_s} s is rejected.
+
+Returns where the turn stands right after: mostly `running`, since it went on: call \
+opencode-status. `waiting_for_approval`: answer the next one. APPROVAL_NOT_FOUND: it does not wait \
+any more (answered, too late, or the turn was stopped) and nothing was granted. An answer proves \
+that the agent got leave, not that what it did then worked. Repeating the same answer is safe: it \
+is given once."""
 
 END = """\
 End a session: stop its running turn, reject what waits, {action} it in OpenCode with its \

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opencode_mcp.callers.approving import answer_given, chosen_rules, rule_properties
 from opencode_mcp.callers.arguments import (
+    ApproveArguments,
     CancelArguments,
     EndArguments,
     ReplyArguments,
@@ -18,10 +20,13 @@ from opencode_mcp.records import EndAction
 from opencode_mcp.roots import allowed_directory, is_too_wide
 
 if TYPE_CHECKING:
+    from mcp_types import InputRequiredResult
+
     from opencode_mcp.callers.progress import Reporter
     from opencode_mcp.callers.service import Service
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.overview import View
     from opencode_mcp.settings import Settings
 
 #: over stdio there is one caller: the person whose client started us (contract §1)
@@ -36,12 +41,19 @@ class Tools:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def start(self, arguments: StartArguments, reporter: Reporter) -> Result:
+    async def start(
+        self, arguments: StartArguments, reporter: Reporter
+    ) -> Result | InputRequiredResult:
         """`opencode`: start a session and run its first turn."""
         from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415 - late, see class
         from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
 
         settings = self._service.settings
+        wait_s = self._wait(arguments.wait_seconds)
+        resumed = await self._resumed(reporter, wait_s)
+        if resumed is not None:
+            return resumed
+        sandbox, policy = chosen_rules(arguments, settings)
         timeout_s = self._turn_limit(arguments.timeout_seconds)
         directory = await self._directory(arguments.cwd)
         request = StartRequest(
@@ -55,20 +67,27 @@ class Tools:
             base_instructions=arguments.base_instructions,
             developer_instructions=arguments.developer_instructions,
             title=arguments.title,
+            sandbox=sandbox,
+            approval_policy=policy,
         )
         engine = await self._service.engine()
         keeper = await engine.start(request, directory)
-        wait_s = self._wait(arguments.wait_seconds)
         return await watch_turn(
             engine, keeper, reporter, wait_s, settings.max_output_chars, owns=True
         )
 
-    async def reply(self, arguments: ReplyArguments, reporter: Reporter) -> Result:
+    async def reply(
+        self, arguments: ReplyArguments, reporter: Reporter
+    ) -> Result | InputRequiredResult:
         """`opencode-reply`: run another turn."""
         from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
         from opencode_mcp.engine.requests import ReplyRequest  # noqa: PLC0415
 
         reference = one_reference(arguments)
+        wait_s = self._wait(arguments.wait_seconds)
+        resumed = await self._resumed(reporter, wait_s)
+        if resumed is not None:
+            return resumed
         request = ReplyRequest(
             owner=LOCAL,
             session_id=reference,
@@ -81,11 +100,35 @@ class Tools:
         )
         engine = await self._service.engine()
         keeper = await engine.reply(request)
-        wait_s = self._wait(arguments.wait_seconds)
         max_chars = self._service.settings.max_output_chars
         return await watch_turn(engine, keeper, reporter, wait_s, max_chars, owns=True)
 
-    async def status(self, arguments: StatusArguments, reporter: Reporter) -> Result:
+    async def _resumed(
+        self, reporter: Reporter, wait_s: float, *, owns: bool = True
+    ) -> Result | InputRequiredResult | None:
+        """Go on with the turn of a call that its client repeats with a person's answers."""
+        if reporter.context.request_state is None:
+            return None
+        from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
+
+        engine = await self._service.engine()
+        view = await resume(engine, reporter.context, LOCAL)
+        return await self._watch(engine, view, reporter, wait_s, owns=owns)
+
+    async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:
+        """`opencode-approve`: answer an ask, and say where its turn stands then."""
+        from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
+
+        reference = one_reference(arguments)
+        answer = answer_given(arguments)
+        engine = await self._service.engine()
+        view = await engine.approve(reference, LOCAL, arguments.approval_id, answer)
+        max_chars = self._service.settings.max_output_chars
+        return present_view(view, max_chars=max_chars, now=engine.clock.now())
+
+    async def status(
+        self, arguments: StatusArguments, reporter: Reporter
+    ) -> Result | InputRequiredResult:
         """`opencode-status`: observe one session or several, or list them."""
         from opencode_mcp.callers.answers import present_page  # noqa: PLC0415
 
@@ -104,15 +147,24 @@ class Tools:
 
     async def _observe(
         self, engine: Engine, arguments: StatusArguments, reporter: Reporter
-    ) -> Result:
+    ) -> Result | InputRequiredResult:
+        wait_s = float(arguments.wait_seconds or 0)
+        resumed = await self._resumed(reporter, wait_s, owns=False)
+        if resumed is not None:
+            return resumed
+        view = await engine.view(one_reference(arguments), LOCAL)
+        return await self._watch(engine, view, reporter, wait_s, owns=False)
+
+    async def _watch(
+        self, engine: Engine, view: View, reporter: Reporter, wait_s: float, *, owns: bool
+    ) -> Result | InputRequiredResult:
+        """Watch the turn of a view while it runs, and present it."""
         from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
         from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
 
-        view = await engine.view(one_reference(arguments), LOCAL)
         max_chars = self._service.settings.max_output_chars
         if view.keeper is not None:
-            wait_s = float(arguments.wait_seconds or 0)
-            return await watch_turn(engine, view.keeper, reporter, wait_s, max_chars, owns=False)
+            return await watch_turn(engine, view.keeper, reporter, wait_s, max_chars, owns=owns)
         return present_view(view, max_chars=max_chars, now=engine.clock.now())
 
     async def cancel(self, arguments: CancelArguments, _reporter: Reporter) -> Result:
@@ -226,6 +278,7 @@ def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
         "wait-seconds": {"default": wait_s},
         "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
         "wait-for": {"default": "any"},
+        **rule_properties(settings),
         "action": {"default": settings.end_action.value},
         "offset": {"default": 0},
         "limit": {"default": _DEFAULT_PAGE},

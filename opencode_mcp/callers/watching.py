@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from opencode_mcp.callers.eliciting import attend, is_for_a_person, may_ask, person_of
 from opencode_mcp.callers.presenting import iso, present_turn
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.callers.sizing import short
@@ -13,6 +14,9 @@ from opencode_mcp.engine.outcome import TurnStatus
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from mcp_types import InputRequiredResult
+
+    from opencode_mcp.callers.eliciting import Person
     from opencode_mcp.callers.progress import Reporter
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
@@ -27,19 +31,28 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
     max_chars: int,
     *,
     owns: bool,
-) -> Result:
-    """Wait until the turn is over or waits for somebody, at most `wait_s`, and present it.
+) -> Result | InputRequiredResult:
+    """Wait until the turn is over or waits for the caller, at most `wait_s`, and present it.
+
+    What a person must answer is asked meanwhile; where that means returning, it does.
 
     If the client cancels the call that owns the turn (`owns`), the operator's rule decides about
     the turn; a call that merely watches only lets go.
     """
     clock = engine.clock
     started = clock.monotonic()
+    person = person_of(reporter.context)
     try:
         if wait_s > 0:
             await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
-        while not is_news(keeper) and (left := started + wait_s - clock.monotonic()) > 0:
-            if not await keeper.changed(min(INTERVAL_S, left)):
+        while not _ends_watch(keeper, person) and (
+            (left := started + wait_s - clock.monotonic()) > 0
+        ):
+            if is_for_a_person(keeper):
+                asked = await attend(keeper, person, reporter, left)
+                if asked is not None:
+                    return asked
+            elif not await keeper.changed(min(INTERVAL_S, left)):
                 await reporter.tell(clock.monotonic() - started, describe(keeper))
     except asyncio.CancelledError:
         if owns:
@@ -60,6 +73,10 @@ def present_keeper(keeper: Keeper, *, max_chars: int, now: datetime) -> Result:
             "nextAt": iso(keeper.trouble.next_at),
         }
     return result
+
+
+def _ends_watch(keeper: Keeper, person: Person | None) -> bool:
+    return is_news(keeper) and not (is_for_a_person(keeper) and may_ask(person))
 
 
 def is_news(keeper: Keeper) -> bool:

@@ -87,6 +87,7 @@ class Question(TypedDict, total=False):
     header: str
     options: list[Option]
     multiple: bool
+    custom: bool
 
 
 class Approval(TypedDict, total=False):
@@ -98,6 +99,8 @@ class Approval(TypedDict, total=False):
     permission: str
     patterns: list[str]
     questions: list[Question]
+    askedAt: str
+    deadlineAt: str
 
 
 class TokenCount(TypedDict):

@@ -12,7 +12,7 @@ from opencode_mcp.errors import (
     OpencodeUnavailableError,
 )
 from opencode_mcp.opencode.models import PermissionRequest
-from opencode_mcp.records import InstanceKind
+from opencode_mcp.records import ApprovalPolicy, InstanceKind
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.failures import Failure
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 _NEXT = {
     "running": "The turn goes on. Call opencode-status with this id to look again; do not send the"
     " prompt again. opencode-cancel stops it; opencode-end stops it and ends the session.",
-    "waiting_for_approval": "The turn waits for a permission or an answer that nobody can give"
-    " through this server yet: opencode-end with this id clears it and ends the session, or"
-    " answer in OpenCode itself.",
     "stopping": "The turn was asked to stop and has not been seen to stop yet; it is tried until it"
     " is. Call opencode-status with this id and wait-seconds, or opencode-cancel again.",
     "completed": "Continue with opencode-reply and this id; when you are done, end the session"
@@ -52,9 +49,19 @@ _INSPECT = (
 )
 
 
-def next_call(status: str) -> str:
-    """Return what to call next, for a session in this status."""
-    return _NEXT[status]
+_ASKING = {
+    ApprovalPolicy.NEVER: "The turn waits for leave, which this session's policy rejects at once:"
+    " call opencode-status to look again.",
+    ApprovalPolicy.ON_REQUEST: "The turn waits for a person. Call opencode-status with this id and"
+    " wait-seconds: they are asked while a call watches. At its deadline it is rejected.",
+    ApprovalPolicy.CALLER: "The turn waits for you: call opencode-approve with this id, the"
+    " approvalId and your decision. At its deadline it is rejected.",
+}
+
+
+def next_call(status: str, policy: ApprovalPolicy = ApprovalPolicy.NEVER) -> str:
+    """Return what to call next, for a session of this policy in this status."""
+    return _ASKING[policy] if status == "waiting_for_approval" else _NEXT[status]
 
 
 def advise(error: Exception | None, settings: Settings) -> str:

@@ -18,7 +18,7 @@ these words is a directive; all other lines are mere text:
     REPEAT                      this step answers every further request too
 
 Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that
-the tools are done. Requests without tools are OpenCode's own (titles, summaries): a short text at once.
+the tools are done. Requests without tools are OpenCode's own (titles): a short text at once.
 """
 
 from __future__ import annotations

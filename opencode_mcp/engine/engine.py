@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.ending import Ender
 from opencode_mcp.engine.finisher import Finisher
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.answers import Answer
     from opencode_mcp.engine.cancelling import Cancelled
     from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.instances import Instances
@@ -38,6 +40,8 @@ class EngineLimits:
 
     capacity: Capacity
     cleanup_timeout_s: float
+    #: how long an ask may wait before it is rejected
+    approval_timeout_s: float
     default_end_action: EndAction
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
@@ -68,6 +72,7 @@ class Engine:
             clock=clock,
             holder=holder,
             is_dead_holder=is_dead_holder,
+            approval_timeout_s=limits.approval_timeout_s,
             loop_limit=limits.response_loop_limit,
         )
         self._closing = False
@@ -125,6 +130,16 @@ class Engine:
     async def view(self, reference: str, owner: str) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
         return await self._overview.view(await self.find(reference, owner))
+
+    async def approve(self, reference: str, owner: str, approval_id: str, answer: Answer) -> View:
+        """Answer an ask and return where its turn stands then; see `answer_by_caller`."""
+        session = await self.find(reference, owner)
+        check_answerable(session)
+        view = await self._overview.view(session)
+        keeper = self._keepers.get(session.id)
+        if await answer_by_caller(view, keeper, approval_id, answer):
+            return await self.view(session.id, owner)
+        return view
 
     async def page(self, owner: str, *, offset: int, limit: int) -> tuple[list[Line], int]:
         """Return a page of the owner's sessions, the newest used first, and how many there are."""

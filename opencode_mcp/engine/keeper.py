@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from opencode_mcp.engine.approvals import Approvals
 from opencode_mcp.engine.budget import BudgetSpentError
 from opencode_mcp.engine.halting import Halt
 from opencode_mcp.engine.observing import UNCLEAR_POLL_S, Observer
@@ -73,10 +74,14 @@ class Keeper:
         instances: Instances,
         clock: Clock,
         is_owned: bool,
+        approval_timeout_s: float,
         loop_limit: int,
     ) -> None:
         """`loop_limit`: a turn of so many steps without progress is stopped; 0: never."""
-        self.observer = Observer(connection, session, turn, store=store, clock=clock)
+        self.approvals = Approvals(session.approval_policy, clock, approval_timeout_s)
+        self.observer = Observer(
+            connection, session, turn, store=store, clock=clock, approvals=self.approvals
+        )
         #: this process answers for the turn: it stops it when it exits
         self.is_owned = is_owned
         self.verdict = Verdict(TurnStatus.RUNNING)
@@ -190,7 +195,12 @@ class Keeper:
         if self.turn.stop_reason is not None and not self.observer.proven_over:
             await self.halt.carry_out()
             return
-        left_s = max(self._deadline - self._clock.monotonic(), UNCLEAR_POLL_S)
+        left_s = self._deadline - self._clock.monotonic()
+        if self.turn.stop_reason is None:
+            if await self._unless_poked(self.approvals.reject_due(self.connection.client)):
+                return
+            left_s = min(left_s, self.approvals.left_s())
+        left_s = max(left_s, UNCLEAR_POLL_S)
         soon = self.observer.is_unclear and self.observer.settles_by_waiting
         poll_s = UNCLEAR_POLL_S if soon else POLL_S
         await self._wait(min(poll_s, left_s))

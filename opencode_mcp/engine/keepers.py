@@ -41,6 +41,7 @@ class Keepers:
         clock: Clock,
         holder: str,
         is_dead_holder: Callable[[str], bool],
+        approval_timeout_s: float,
         loop_limit: int,
     ) -> None:
         #: this process, as turns and leases name it
@@ -49,6 +50,7 @@ class Keepers:
         self._store = store
         self._instances = instances
         self._clock = clock
+        self._approval_timeout_s = approval_timeout_s
         self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
         self._tasks: set[asyncio.Task[object]] = set()
@@ -81,6 +83,7 @@ class Keepers:
             instances=self._instances,
             clock=self._clock,
             is_owned=turn.holder == self.holder,
+            approval_timeout_s=self._approval_timeout_s,
             loop_limit=self._loop_limit,
         )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.approvals import Approvals
     from opencode_mcp.engine.instances import Connection
     from opencode_mcp.opencode.events import Watch
     from opencode_mcp.opencode.models import Message, RemoteStatus
@@ -41,8 +42,15 @@ BUSY_SETTLE_S = 3.0
 class Observer:
     """Reads one turn of one session through that session's own instance."""
 
-    def __init__(
-        self, connection: Connection, session: Session, turn: Turn, *, store: Store, clock: Clock
+    def __init__(  # noqa: PLR0913 - a turn, and the parts that reading it takes
+        self,
+        connection: Connection,
+        session: Session,
+        turn: Turn,
+        *,
+        store: Store,
+        clock: Clock,
+        approvals: Approvals,
     ) -> None:
         self.connection = connection
         self.session = session
@@ -54,6 +62,7 @@ class Observer:
         #: nothing of the turn runs any more (contract §2.2): an abort of ours was answered and
         #: the session stayed quiet, or its instance is dead, or somebody saw it to be over before
         self.proven_over = turn.finished_at is not None or turn.submission is Submission.REFUSED
+        self._approvals = approvals
         self._store = store
         self._clock = clock
         self.history = TurnHistory(turn)
@@ -89,19 +98,19 @@ class Observer:
         status = statuses.get(session.id)
         self.seen |= bool(read.messages)
         if status is None:
-            pending = []
+            self._approvals.saw_none()
         else:
             self._idle_since = None
             self.seen_busy = True
             self.proven_over = False  # a stopped session that turns busy is stopped again
             tree = await read_tree(client, session, timeout_s=None)
-            pending = (await read_asks(client, tree, timeout_s=None)).all
+            self._approvals.saw((await read_asks(client, tree, timeout_s=None)).all, tree)
         settled = status is None and await self._is_settled(seen=bool(read.messages))
-        return judge(
+        found = judge(
             Evidence(
                 messages=read.messages,
                 status=status,
-                pending=pending,
+                pending=self._approvals.asks,
                 stop_reason=self.turn.stop_reason,
                 settled=settled,
                 overdue_busy=self._is_overdue(status, read.messages),
@@ -109,6 +118,7 @@ class Observer:
                 session_error=self.watch.fault if self.watch else None,
             )
         )
+        return self._approvals.annotated(found)
 
     async def look_until_clear(self) -> Verdict:
         """Judge the turn once, for somebody who has not observed it.

@@ -21,7 +21,7 @@ from opencode_mcp.engine.steps import answer_of, is_final, own_messages, steps_o
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from opencode_mcp.engine.failures import Failure
@@ -82,6 +82,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class AskTimes:
+    """When an ask was first seen, and when it will be rejected if nobody answers."""
+
+    asked_at: datetime
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a turn came to, or where it stands."""
 
@@ -95,6 +103,8 @@ class Verdict:
     usage: Usage = field(default_factory=Usage)
     files_changed: tuple[str, ...] = ()
     pending: tuple[PermissionRequest | QuestionRequest, ...] = ()
+    #: of what is pending, by id; empty where nobody keeps the turn
+    ask_times: Mapping[str, AskTimes] = field(default_factory=dict)
     retry: RemoteStatus | None = None
     agent: str | None = None
     model: str | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opencode_mcp.records import ApprovalPolicy, Sandbox
+
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
@@ -19,6 +21,8 @@ class StartRequest:
     base_instructions: str | None = None
     developer_instructions: str | None = None
     title: str | None = None
+    sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
+    approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
 
 
 @dataclass(frozen=True, slots=True)

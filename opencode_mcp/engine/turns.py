@@ -14,6 +14,7 @@ from opencode_mcp.engine.admission import check_choice, warm
 from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
 from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
+from opencode_mcp.engine.sandboxes import denied_permissions
 from opencode_mcp.engine.submitting import Submitter
 from opencode_mcp.errors import (
     OpencodeError,
@@ -84,7 +85,7 @@ class Turns:
             created_at=self._clock.now(),
         )
         await self._within_capacity(lambda: self._store.record_start(start, self._capacity))
-        remote = await self._create(connection, start, request.title)
+        remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
         await self._store.track(start.token, session, turn)
@@ -139,12 +140,15 @@ class Turns:
             return await record()
 
     async def _create(
-        self, connection: Connection, start: StartIntent, title: str | None
+        self, connection: Connection, start: StartIntent, request: StartRequest
     ) -> RemoteSession:
         """Create the session; a lost answer is settled by looking for the start's token."""
         try:
             remote = await connection.client.create_session(
-                start.directory, title=title, metadata={TOKEN_KEY: start.token}
+                start.directory,
+                title=request.title,
+                metadata={TOKEN_KEY: start.token},
+                denied=denied_permissions(request.sandbox, request.approval_policy),
             )
         except OpencodeError as error:
             if not error.outcome_unknown:
@@ -183,6 +187,8 @@ class Turns:
             variant=request.variant,
             base_instructions=request.base_instructions,
             developer_instructions=request.developer_instructions,
+            sandbox=request.sandbox,
+            approval_policy=request.approval_policy,
         )
 
     def _turn(

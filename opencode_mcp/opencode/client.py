@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.errors import OpencodeNotFoundError, OpencodeUnsupportedError
+from opencode_mcp.opencode.asks import AskRoutes
 from opencode_mcp.opencode.calls import MESSAGES_MAX_BYTES, Call, CallKind, decode, segment
 from opencode_mcp.opencode.http import Http
 from opencode_mcp.opencode.models import (
@@ -22,15 +23,13 @@ from opencode_mcp.opencode.models import (
     Health,
     Message,
     Paths,
-    PermissionRequest,
     Providers,
-    QuestionRequest,
     RemoteSession,
     RemoteStatus,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from types import TracebackType
@@ -45,8 +44,6 @@ _SESSIONS = TypeAdapter(list[RemoteSession])
 _STATUSES = TypeAdapter(dict[str, RemoteStatus])
 _MESSAGE = TypeAdapter(Message)
 _MESSAGES = TypeAdapter(list[Message])
-_PERMISSIONS = TypeAdapter(list[PermissionRequest])
-_QUESTIONS = TypeAdapter(list[QuestionRequest])
 _AGENTS = TypeAdapter(list[Agent])
 _PROVIDERS = TypeAdapter(Providers)
 
@@ -71,7 +68,7 @@ class MessagePage:
     before: str | None
 
 
-class OpencodeClient:
+class OpencodeClient(AskRoutes):
     """One OpenCode, typed. An async context manager: leaving it closes every connection."""
 
     def __init__(
@@ -122,13 +119,20 @@ class OpencodeClient:
         *,
         title: str | None,
         metadata: dict[str, str],
+        denied: Sequence[str] = (),
         timeout_s: float | None = None,
     ) -> RemoteSession:
         """Make a session. Nothing is checked against reality, not even `directory` (facts 1.2).
 
-        Never sent twice: where the error says `outcome_unknown`, look for `metadata`.
+        `denied`: permissions that it never gets. Its rules come after the configuration's and the
+        last match wins (facts 5.9); a rule that grants something cannot be made here. Never sent
+        twice: where the error says `outcome_unknown`, look for `metadata`.
         """
         body: dict[str, object] = {"metadata": metadata}
+        if denied:
+            body["permission"] = [
+                {"permission": name, "pattern": "*", "action": "deny"} for name in denied
+            ]
         if title is not None:
             body["title"] = title
         call = Call(_SUBMISSION, "POST", "/session", {"directory": directory}, _json(body))
@@ -202,40 +206,6 @@ class OpencodeClient:
         call = Call(_CHANGE, "POST", f"/session/{segment(session_id)}/abort")
         await self._http.read(call, _TRUE, timeout_s=timeout_s)
 
-    async def permissions(
-        self, directory: str, *, timeout_s: float | None = None
-    ) -> list[PermissionRequest]:
-        """List the permissions that are waited for in this folder, orphans too (facts 5.5)."""
-        call = Call(_READ, "GET", "/permission", {"directory": directory})
-        return await self._http.read(call, _PERMISSIONS, timeout_s=timeout_s)
-
-    async def questions(
-        self, directory: str, *, timeout_s: float | None = None
-    ) -> list[QuestionRequest]:
-        """List the questions that are waited for in this folder, orphans too (facts 5.8)."""
-        call = Call(_READ, "GET", "/question", {"directory": directory})
-        return await self._http.read(call, _QUESTIONS, timeout_s=timeout_s)
-
-    async def reject_permission(
-        self, request_id: str, directory: str, *, timeout_s: float | None = None
-    ) -> bool:
-        """Say no, without a message, which would let the turn go on (facts 5.3).
-
-        False: it was not pending in this folder, or no longer.
-        """
-        path = f"/permission/{segment(request_id)}/reply"
-        body = _json({"reply": "reject"})
-        call = Call(_CHANGE, "POST", path, {"directory": directory}, body)
-        return await self._done(call, timeout_s)
-
-    async def reject_question(
-        self, request_id: str, directory: str, *, timeout_s: float | None = None
-    ) -> bool:
-        """Dismiss a question. False: it was not pending in this folder, or no longer."""
-        path = f"/question/{segment(request_id)}/reject"
-        call = Call(_CHANGE, "POST", path, {"directory": directory})
-        return await self._done(call, timeout_s)
-
     async def delete_session(self, session_id: str, *, timeout_s: float | None = None) -> bool:
         """Delete the session and its descendants; it stops none of them (facts 6.2).
 
@@ -270,15 +240,6 @@ class OpencodeClient:
         Raises OpencodeError when it breaks, or sends no byte for `silence_s` seconds.
         """
         return self._http.stream("/global/event", silence_s=silence_s)
-
-    async def _done(
-        self, call: Call, timeout_s: float | None, shape: TypeAdapter[Any] = _TRUE
-    ) -> bool:
-        try:
-            await self._http.read(call, shape, timeout_s=timeout_s)
-        except OpencodeNotFoundError:
-            return False
-        return True
 
 
 def _json(body: dict[str, object]) -> bytes:

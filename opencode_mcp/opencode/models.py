@@ -133,6 +133,7 @@ class Part(FromOpencode):
 
     id: str
     type: str
+    call_id: str | None = Field(default=None, alias="callID")
     text: str | None = None
     synthetic: bool = False
     ignored: bool = False
@@ -153,11 +154,19 @@ class Message(FromOpencode):
     parts: list[Part] = Field(default_factory=list)
 
 
+class AskingCall(FromOpencode):
+    """The tool call that an ask holds up."""
+
+    message_id: str = Field(alias="messageID")
+    call_id: str = Field(alias="callID")
+
+
 class PermissionRequest(FromOpencode):
-    """A pending "may I?"."""
+    """A pending "may I?". `tool` is there unless OpenCode itself asks."""
 
     id: str
     session_id: str = Field(alias="sessionID")
+    tool: AskingCall | None = None
     permission: str
     patterns: list[str] = Field(default_factory=list)
 
@@ -176,6 +185,8 @@ class QuestionItem(FromOpencode):
     header: str = ""
     options: list[QuestionOption] = Field(default_factory=list)
     multiple: bool = False
+    #: an answer in one's own words is taken too; so it is where OpenCode does not say
+    custom: bool = True
 
 
 class QuestionRequest(FromOpencode):
@@ -183,6 +194,7 @@ class QuestionRequest(FromOpencode):
 
     id: str
     session_id: str = Field(alias="sessionID")
+    tool: AskingCall | None = None
     questions: list[QuestionItem] = Field(default_factory=list)
 
 

@@ -9,6 +9,7 @@ from opencode_mcp.clock import Clock
 from opencode_mcp.store.connection import open_database
 from opencode_mcp.store.ends import Ends
 from opencode_mcp.store.instances import Instances, Starts
+from opencode_mcp.store.keys import Keys
 from opencode_mcp.store.leases import Leases
 from opencode_mcp.store.sessions import Sessions
 from opencode_mcp.store.turns import Turns
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Store(Instances, Starts, Sessions, Turns, Ends, Leases):
+class Store(Instances, Starts, Sessions, Turns, Ends, Leases, Keys):
     """Every read and every write. Each base class is the part around one table.
 
     Each write is one durable transaction: when it returns, a power failure cannot undo it. A

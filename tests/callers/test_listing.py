@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from mcp_types import Tool
 
 _ARGUMENTS = {
-    "opencode": "prompt cwd model agent variant base-instructions developer-instructions title"
-    " timeout-seconds wait-seconds",
+    "opencode": "prompt cwd model agent variant sandbox approval-policy base-instructions"
+    " developer-instructions title timeout-seconds wait-seconds",
     "opencode-reply": "prompt sessionId threadId conversationId model agent variant"
     " developer-instructions timeout-seconds wait-seconds",
     "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit",
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",
+    "opencode-approve": "sessionId threadId conversationId approvalId decision feedback answers",
     "opencode-end": "sessionId threadId conversationId action",
 }
 
@@ -106,7 +107,7 @@ async def test_the_listing_stays_small(client: Client[Any]) -> None:
         len(tool.name) + len(tool.description or "") + len(json.dumps(tool.input_schema))
         for tool in tools
     )
-    assert inputs <= 12_000
+    assert inputs <= 16_000
     for tool in tools:
         assert len(json.dumps(tool.output_schema, separators=(",", ":"))) <= 6_200
 
@@ -135,7 +136,24 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode", {"prompt": "x", "timeout-seconds": 999999}, "timeout-seconds"),
         ("opencode", {"prompt": ["x"]}, "prompt"),
         ("opencode", {"prompt": "x", "cwd": "relative"}, "relative"),
-        ("opencode", {"prompt": "x", "sandbox": "read-only"}, "sandbox"),
+        ("opencode", {"prompt": "x", "sandbox": "jail"}, "sandbox"),
+        ("opencode", {"prompt": "x", "approval-policy": "always"}, "approval-policy"),
+        ("opencode-approve", {"sessionId": "ses_1", "decision": "allow"}, "approvalId"),
+        (
+            "opencode-approve",
+            {"sessionId": "ses_1", "approvalId": "per_1", "decision": "always"},
+            "decision",
+        ),
+        (
+            "opencode-approve",
+            {"sessionId": "ses_1", "approvalId": "per_1", "decision": "allow", "feedback": "x"},
+            "feedback",
+        ),
+        (
+            "opencode-approve",
+            {"sessionId": "ses_1", "approvalId": "per_1", "decision": "reject", "answers": [["x"]]},
+            "answers",
+        ),
         ("opencode-reply", {"prompt": "x"}, "sessionId"),
         ("opencode-status", {"sessionId": "ses_1", "threadId": "ses_1"}, "threadId"),
         ("opencode-status", {"sessionId": "ses_1", "limit": 3}, "limit"),

@@ -79,13 +79,15 @@ async def shell_command(scene: Scene) -> Reached:
 
 
 async def waiting_permission(scene: Scene) -> Reached:
-    session_id = await scene.bridge.begin(bash(scene.marker.command), scene.asking)
+    session_id = await scene.bridge.begin(
+        bash(scene.marker.command), scene.asking, approval_policy="caller"
+    )
     await waits(scene.witness.permissions, scene.asking)
     return Reached(session_id, scene.asking, permissions=1)
 
 
 async def waiting_question(scene: Scene) -> Reached:
-    session_id = await scene.bridge.begin(ask_which(), scene.asking)
+    session_id = await scene.bridge.begin(ask_which(), scene.asking, approval_policy="caller")
     await waits(scene.witness.questions, scene.asking)
     return Reached(session_id, scene.asking, questions=1)
 
@@ -116,7 +118,7 @@ async def just_given_a_file(scene: Scene) -> Reached:
 
 async def asking_subagent(scene: Scene) -> Reached:
     script = subagent(bash(scene.marker.command)) + _PARENT_GOES_ON
-    session_id = await scene.bridge.begin(script, scene.asking)
+    session_id = await scene.bridge.begin(script, scene.asking, approval_policy="caller")
     await waits(scene.witness.permissions, scene.asking)
     children = await scene.witness.children(session_id)
     tree = tuple(child["id"] for child in children)
@@ -345,10 +347,10 @@ async def test_a_child_that_another_client_made_is_ended_with_its_parent(
 async def test_an_end_touches_no_other_session_of_the_folder(
     bridge: Bridge, witness: Witness, asking: Path, marker: Marker
 ) -> None:
-    waiting = await bridge.begin(bash(marker.command), asking)
-    wondering = await bridge.begin(ask_which(), asking)
+    waiting = await bridge.begin(bash(marker.command), asking, approval_policy="caller")
+    wondering = await bridge.begin(ask_which(), asking, approval_policy="caller")
     talking = await bridge.begin(ENDLESS, asking)
-    doomed = await bridge.begin(bash(marker.command), asking)
+    doomed = await bridge.begin(bash(marker.command), asking, approval_policy="caller")
     await witness.streaming(talking)
 
     async def all_wait() -> bool:
@@ -373,7 +375,9 @@ async def test_an_ask_is_told_as_waiting_for_approval(
     bridge: Bridge, asking: Path, marker: Marker
 ) -> None:
     """Case B13: it does not look like a turn that runs."""
-    answer = await bridge.start(bash(marker.command), asking, wait_seconds=30)
+    answer = await bridge.start(
+        bash(marker.command), asking, wait_seconds=30, approval_policy="caller"
+    )
 
     assert (answer.status, answer.is_error) == ("waiting_for_approval", False)
     assert answer.structured["pendingApprovalCount"] == 1
@@ -384,7 +388,7 @@ async def test_an_ask_is_told_as_waiting_for_approval(
 
 
 async def test_a_question_is_told_as_waiting_for_approval(bridge: Bridge, asking: Path) -> None:
-    answer = await bridge.start(ask_which(), asking, wait_seconds=30)
+    answer = await bridge.start(ask_which(), asking, wait_seconds=30, approval_policy="caller")
 
     assert answer.status == "waiting_for_approval"
     (pending,) = answer.structured["pendingApprovals"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from fastmcp.client.elicitation import ElicitationHandler
     from fastmcp.client.progress import ProgressHandler
 
     from opencode_mcp.cli.scripted_model import Json
@@ -161,13 +162,20 @@ def _check_identity(answer: Answer) -> None:
 
 @asynccontextmanager
 async def open_bridge(
-    env: Mapping[str, str], folder: Path, *, mode: Era = "legacy"
+    env: Mapping[str, str],
+    folder: Path,
+    *,
+    mode: Era = "legacy",
+    person: ElicitationHandler | None = None,
 ) -> AsyncIterator[Bridge]:
-    """Open our server in this process with this environment; `folder` is its working folder."""
+    """Open our server in this process with this environment; `folder` is its working folder.
+
+    `person` answers what the client is asked; without one it can ask nobody.
+    """
     settings = load_settings(env, cwd=folder)
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings, env))
-        client: Client[Any] = Client(build_server(runtime), mode=mode)
+        client: Client[Any] = Client(build_server(runtime), mode=mode, elicitation_handler=person)
         await stack.enter_async_context(client)
         yield Bridge(client, await schemas_of(client), stack)
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from fastmcp.client.elicitation import ElicitationHandler
+
     from tests.support.bridge import Bridge, Era
     from tests.support.process_bridge import ProcessBridge
 
@@ -53,23 +55,41 @@ class Bridges:
             settings,
         )
 
-    async def attached(self, *, mode: Era = "legacy", **settings: str) -> Bridge:
+    async def attached(
+        self, *, mode: Era = "legacy", person: ElicitationHandler | None = None, **settings: str
+    ) -> Bridge:
         """Open one that is attached, in this process."""
-        return await self.open(self.attach_env(**settings), mode=mode)
+        return await self.open(self.attach_env(**settings), mode=mode, person=person)
 
-    async def attached_process(self, *, mode: Era = "legacy", **settings: str) -> ProcessBridge:
+    async def attached_process(
+        self, *, mode: Era = "legacy", person: ElicitationHandler | None = None, **settings: str
+    ) -> ProcessBridge:
         """Start one that is attached, as a process of its own."""
-        return await self.run(self.attach_env(**settings), mode=mode)
+        return await self.run(self.attach_env(**settings), mode=mode, person=person)
 
-    async def open(self, env: dict[str, str], *, mode: Era = "legacy") -> Bridge:
+    async def open(
+        self,
+        env: dict[str, str],
+        *,
+        mode: Era = "legacy",
+        person: ElicitationHandler | None = None,
+    ) -> Bridge:
         """Open one with exactly this environment in this process."""
-        return await self._stack.enter_async_context(open_bridge(env, self._folder, mode=mode))
+        return await self._stack.enter_async_context(
+            open_bridge(env, self._folder, mode=mode, person=person)
+        )
 
-    async def run(self, env: dict[str, str], *, mode: Era = "legacy") -> ProcessBridge:
+    async def run(
+        self,
+        env: dict[str, str],
+        *,
+        mode: Era = "legacy",
+        person: ElicitationHandler | None = None,
+    ) -> ProcessBridge:
         """Start one with exactly this environment as a process of its own."""
         self._count += 1
         return await self._stack.enter_async_context(
-            run_bridge(env, self._folder, name=f"bridge-{self._count}", mode=mode)
+            run_bridge(env, self._folder, name=f"bridge-{self._count}", mode=mode, person=person)
         )
 
     def settings(self, *groups: dict[str, str]) -> dict[str, str]:

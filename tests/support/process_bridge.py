@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import AsyncIterator, Mapping
 
+    from fastmcp.client.elicitation import ElicitationHandler
+
 COMMAND = Path(sys.executable).parent / "opencode-mcp"
 
 #: A launcher that keeps its pid: forgets what the client's library adds of the developer's own
-#: environment (it would make another instance of a managed OpenCode), tells us, becomes the command.
+#: environment (it would make another instance of a managed OpenCode), tells us, and becomes the
+#: command.
 _LAUNCH = 'unset LOGNAME SHELL TERM USER; echo $$ > "$1"; shift; exec "$@"'
 
 
@@ -50,7 +53,12 @@ class ProcessBridge(Bridge):
 
 @asynccontextmanager
 async def run_bridge(
-    env: Mapping[str, str], folder: Path, *, name: str, mode: Era = "legacy"
+    env: Mapping[str, str],
+    folder: Path,
+    *,
+    name: str,
+    mode: Era = "legacy",
+    person: ElicitationHandler | None = None,
 ) -> AsyncIterator[ProcessBridge]:
     """Start our server with this environment and nothing of ours; `folder` gets its log."""
     pid_file = folder / f"{name}.pid"
@@ -64,7 +72,9 @@ async def run_bridge(
             keep_alive=False,
             log_file=errors,
         )
-        client: Client[Any] = Client(transport, mode=mode, init_timeout=30)
+        client: Client[Any] = Client(
+            transport, mode=mode, init_timeout=30, elicitation_handler=person
+        )
         try:
             async with AsyncExitStack() as stack:
                 # leaves as a client does: closes its stdin, then waits, then kills

@@ -29,6 +29,6 @@ def ask_which() -> str:
     return tool("question", questions=[{"question": "Which?", "header": "Q", "options": options}])
 
 
-def subagent(prompt: str) -> str:
+def subagent(prompt: str, agent: str = "general") -> str:
     """Hand a prompt to a sub-agent; it runs in a child session."""
-    return tool("task", description="sub", prompt=prompt, subagent_type="general")
+    return tool("task", description="sub", prompt=prompt, subagent_type=agent)

@@ -116,6 +116,13 @@ class Witness:
     async def clear(self, directory: Path) -> None:
         """Stop and delete all sessions of a folder, and dismiss all that waits in it."""
         await self.silence(directory)
+        await self.clear_asks(directory)
+        for session in await self.sessions(directory):
+            async with self._http.delete(f"/session/{session['id']}"):
+                pass
+
+    async def clear_asks(self, directory: Path) -> None:
+        """Dismiss all that waits in a folder."""
         for kind, waiting in (
             ("permission", await self.permissions(directory)),
             ("question", await self.questions(directory)),
@@ -125,9 +132,6 @@ class Witness:
                 url = f"/{kind}/{item['id']}/{verb}?directory={quote(str(directory), safe='')}"
                 async with self._http.post(url, json={"reply": "reject"}):
                     pass
-        for session in await self.sessions(directory):
-            async with self._http.delete(f"/session/{session['id']}"):
-                pass
 
     def streams(self, session_id: str) -> list[int]:
         """Return the model's open streams for a session, by request number."""

@@ -1,0 +1,218 @@
+"""Ask the person behind a call, through MCP elicitation, while the call watches.
+
+Two ways, by the era of the connection (FastMCP facts 5): in the handshake era the server asks and
+waits for the answer; on 2026-07-28 the call returns what it wants to know, and the client repeats
+it with the answers. The repeated call carries which turn it belongs to, sealed, and goes on with
+it: it never submits a prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ValidationError
+
+from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
+from opencode_mcp.callers.progress import INTERVAL_S
+from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.errors import InvalidArgumentError, OpencodeError
+from opencode_mcp.records import ApprovalPolicy
+
+if TYPE_CHECKING:
+    from fastmcp import Context
+
+    from opencode_mcp.callers.progress import Reporter
+    from opencode_mcp.engine.answers import Ask
+    from opencode_mcp.engine.approvals import Waiting
+    from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.engine.overview import View
+
+log = logging.getLogger(__name__)
+
+NO_PERSON = (
+    "this client cannot ask a person through this connection (no MCP elicitation): start the"
+    " session with approval-policy caller and answer with opencode-approve"
+)
+#: a client gives up after 10 repetitions of one call; then opencode-status goes on
+_MAX_ROUNDS = 8
+#: so long an ask that was returned to one client is not shown to another
+_SHOWN_S = 60.0
+
+
+class CallState(BaseModel):
+    """What a repeated call brings back: which turn it belongs to, and how often it was repeated."""
+
+    session: str
+    turn: int
+    rounds: int = 0
+
+
+class Person:
+    """The person at the client of one call."""
+
+    def __init__(self, context: Context, *, modern: bool) -> None:
+        self._context = context
+        self.modern = modern
+        state = state_of(context)
+        self.rounds = state.rounds if state else 0
+
+    async def ask(self, ask: Ask, form: Form) -> Decision:
+        """Show the form and return what was decided; only in the handshake era."""
+        action: Literal["accept", "decline", "cancel"] = "cancel"
+        content: dict[str, Any] | None = None
+        try:
+            result = await self._context.session.elicit_form(
+                form.message, form.schema, related_request_id=self._context.request_id
+            )
+        except MCPError as error:  # a client that fails at it has nobody to ask
+            log.warning("the client could not ask its person", extra={"why": str(error)[:200]})
+        else:
+            action, content = result.action, dict(result.content or {})
+        return decision_of(ask, action, content)
+
+
+def person_of(context: Context) -> Person | None:
+    """Return the person at this call's client; None: they cannot be asked through it."""
+    capabilities = context.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities else None
+    # a client that names neither kind can show forms: the first version of it knew nothing else
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return None
+    request = context.request_context
+    modern = request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
+    if not modern and not context.session.can_send_request:  # stateless HTTP: contract §2.1
+        return None
+    return Person(context, modern=modern)
+
+
+def state_of(context: Context) -> CallState | None:
+    """Return what a repeated call brought back; None for a first one.
+
+    It was sealed by this server, for the same arguments and the same principal.
+    """
+    if context.request_state is None:
+        return None
+    try:
+        return CallState.model_validate_json(context.request_state)
+    except ValidationError:
+        msg = "the state of this repeated call is not one of this tool's: call opencode-status"
+        raise InvalidArgumentError(msg) from None
+
+
+def is_for_a_person(keeper: Keeper) -> bool:
+    """Whether the turn waits for what a watching call must ask a person."""
+    waits = keeper.verdict.status is TurnStatus.WAITING
+    return waits and keeper.session.approval_policy is ApprovalPolicy.ON_REQUEST
+
+
+async def attend(
+    keeper: Keeper, person: Person | None, reporter: Reporter, left_s: float
+) -> InputRequiredResult | None:
+    """Have one ask answered, for at most `left_s` seconds; one at a time, in all calls together.
+
+    Returns what the call must return at once, or None: look again.
+    """
+    if person is None:
+        with suppress(OpencodeError):  # the keeper tells of the trouble; look again
+            for ask_id in list(keeper.approvals.waiting):
+                await keeper.approvals.reject(keeper.connection.client, ask_id, NO_PERSON)
+            await keeper.refresh()
+        return None
+    waiting = keeper.approvals.next_to_show()
+    if waiting is None:
+        if not await keeper.changed(min(INTERVAL_S, left_s)):
+            await reporter.tell_waiting()
+        return None
+    if person.modern:
+        return _return_ask(keeper, person, waiting)
+    await _ask_and_answer(keeper, person, waiting, reporter, left_s)
+    return None
+
+
+def may_ask(person: Person | None) -> bool:
+    """Whether this call may still return asks to its client."""
+    return person is None or person.rounds < _MAX_ROUNDS
+
+
+def _return_ask(keeper: Keeper, person: Person, waiting: Waiting) -> InputRequiredResult:
+    form = form_of(waiting.ask, keeper.session.id)
+    keeper.approvals.show(waiting.ask.id, _SHOWN_S)
+    state = CallState(session=keeper.session.id, turn=keeper.turn.number, rounds=person.rounds + 1)
+    params = ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
+    return InputRequiredResult(
+        request_state=json.dumps(state.model_dump()),
+        input_requests={waiting.ask.id: ElicitRequest(params=params)},
+    )
+
+
+async def _ask_and_answer(
+    keeper: Keeper, person: Person, waiting: Waiting, reporter: Reporter, left_s: float
+) -> None:
+    """Show one ask until it is answered, gone, or this call's time is up; then take it back."""
+    approvals, ask = keeper.approvals, waiting.ask
+    approvals.show(ask.id, left_s + INTERVAL_S)
+    asking = asyncio.ensure_future(person.ask(ask, form_of(ask, keeper.session.id)))
+    try:
+        async with asyncio.timeout(left_s):
+            while not asking.done() and is_for_a_person(keeper) and ask.id in approvals.waiting:
+                await _first_of(asking, keeper)
+                await reporter.tell_waiting()
+    except TimeoutError:
+        return
+    finally:
+        approvals.hide(ask.id)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    if not asking.cancelled():
+        await _carry_out(keeper, ask.id, asking.result())
+
+
+async def _first_of(asking: asyncio.Future[Decision], keeper: Keeper) -> None:
+    changing = asyncio.ensure_future(keeper.changed(INTERVAL_S))
+    try:
+        both: set[asyncio.Future[Decision] | asyncio.Future[bool]] = {asking, changing}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        changing.cancel()
+        await asyncio.gather(changing, return_exceptions=True)
+
+
+async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
+    client = keeper.connection.client
+    try:
+        await keeper.approvals.answer(client, ask_id, decision.answer, decision.why)
+        await keeper.refresh()
+    except OpencodeError as error:  # it still waits, and is asked again
+        log.warning("a person's answer could not be given", extra={"why": str(error)})
+
+
+async def resume(engine: Engine, context: Context, owner: str) -> View:
+    """Return the turn that a repeated call goes on with, after giving the answers it brought.
+
+    Raises SessionNotFoundError, InvalidArgumentError.
+    """
+    state = state_of(context)
+    if state is None:
+        msg = "a first call has nothing to go on with"
+        raise RuntimeError(msg)
+    view = await engine.view(state.session, owner)
+    keeper = view.keeper
+    if view.turn is None or view.turn.number != state.turn:
+        msg = f"turn {state.turn} of session {state.session} is over: call opencode-status"
+        raise InvalidArgumentError(msg, session_id=state.session)
+    if keeper is not None:
+        for ask_id, response in (context.input_responses or {}).items():
+            keeper.approvals.hide(ask_id)
+            waiting = keeper.approvals.waiting.get(ask_id)
+            if waiting is not None and isinstance(response, ElicitResult):
+                decision = decision_of(waiting.ask, response.action, response.content)
+                await _carry_out(keeper, ask_id, decision)
+    return view
