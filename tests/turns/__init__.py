@@ -1,0 +1,1 @@
+"""Our server on the twin: every way in which a turn can go wrong, in milliseconds."""
