@@ -16,9 +16,8 @@ these words is a directive; all other lines are mere text:
     STATUS:code[,times[,s]]     answer this HTTP status, always or so many times; s: Retry-After
     THEN                        what follows is for the request that brings the tools' results
 
-Without a directive it gives a short answer that repeats the beginning of the prompt. Once all steps
-of a script are used, it says that the tools are done. Requests without tools are OpenCode's own
-(titles, summaries): they get a short text at once, whatever the message says.
+Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that the
+tools are done. Requests without tools are OpenCode's own (titles, summaries): a short text at once.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ class ScriptedModel:
             request.outcome = request.outcome or "failed"
 
     async def _answer(self, http: web.Request, request: ModelRequest) -> web.StreamResponse:
-        step = _step_of(request)
+        step = step_of(request)
         refusal = self._refusal(request, step)
         if refusal is not None:
             request.outcome = f"status {refusal.status}"
@@ -264,7 +263,8 @@ def parse_script(text: str) -> list[Step]:
     return steps
 
 
-def _step_of(request: ModelRequest) -> Step:
+def step_of(request: ModelRequest) -> Step:
+    """Return what this request is to be answered with."""
     if not request.tools:
         return [("SAY", "Scripted title")]
     steps = parse_script(request.prompt)

@@ -1,0 +1,88 @@
+"""One assistant message while it is written: its parts, its end (facts 3.5-3.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.twin.shapes import NO_TOKENS, STEP_TOKENS, Json, new_id, now_ms
+
+if TYPE_CHECKING:
+    from tests.twin.world import World
+
+
+class Answer:
+    """The message of one step."""
+
+    def __init__(self, world: World, session: Json, user: Json, **more: object) -> None:
+        self._world = world
+        self._session = session
+        self._text: Json | None = None
+        self._said = ""
+        self.info: Json = {
+            "id": new_id("msg"),
+            "sessionID": session["id"],
+            "role": "assistant",
+            "time": {"created": now_ms()},
+            "parentID": user["id"],
+            "modelID": user["model"]["modelID"],
+            "providerID": user["model"]["providerID"],
+            "mode": user["agent"],
+            "agent": user["agent"],
+            "path": {"cwd": session["directory"], "root": "/"},
+            "cost": 0,
+            "tokens": NO_TOKENS,
+            **more,
+        }
+        world.put_message(self.info)
+
+    def begin(self) -> None:
+        """Note that the model began to answer."""
+        self.put({"type": "step-start"})
+
+    def put(self, part: Json) -> Json:
+        """Store a part."""
+        return self._world.put_part(self.info, part)
+
+    def say(self, delta: str) -> None:
+        """Stream a piece of text. It is stored only when its part ends (facts 3.7)."""
+        if self._text is None:
+            start = {"start": now_ms()}
+            self._text = self.put({"type": "text", "text": "", "time": start})
+        self._said += delta
+        self._world.tell_delta(self._session, self._text, delta)
+
+    def end_text(self) -> None:
+        """Store the text that was streamed, if any was."""
+        part, said = self._text, self._said
+        self._text, self._said = None, ""
+        if part is not None:
+            time = {**part["time"], "end": now_ms()}
+            self.put({**part, "text": said, "time": time})
+
+    def start_over(self) -> None:
+        """Forget a try that failed: the next one writes the same message anew."""
+        self._text, self._said = None, ""
+        self._world.drop_parts(self.info)
+
+    def finish(self, reason: str, fault: Json | None = None) -> None:
+        """End the step; the message is told twice, and once more with its error."""
+        self.put({"type": "step-finish", "reason": reason, "tokens": STEP_TOKENS, "cost": 0})
+        total = self._session["tokens"]
+        total |= {name: total[name] + STEP_TOKENS[name] for name in ("input", "output")}
+        self.info = {**self.info, "finish": reason, "tokens": STEP_TOKENS}
+        self.complete()
+        self._world.put_message(self.info)
+        if fault is not None:
+            self.info = {**self.info, "error": fault}
+            self._world.put_message(self.info)
+
+    def fail(self, fault: Json) -> None:
+        """End the message with an error, without a finish."""
+        self.info = {**self.info, "error": fault}
+        self.complete()
+
+    def complete(self) -> None:
+        """Note the time of the end."""
+        time = {**self.info["time"], "completed": now_ms()}
+        self.info = {**self.info, "time": time}
+        self._world.put_message(self.info)
