@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.turns.reading import only_session, said, settled_end, submissions
 from tests.twin import Body, Hang, Refuse, Reset, Restart, Status, Truncate
 
 if TYPE_CHECKING:
@@ -17,30 +18,6 @@ if TYPE_CHECKING:
     from tests.twin.faults import Fault
 
 PROMPT = r"/prompt_async$"
-
-
-def submissions(twin: Twin) -> list[str]:
-    """Return the prompts that were sent, each as often as it was sent."""
-    return [
-        str(seen.body["parts"][0]["text"])
-        for seen in twin.requests
-        if seen.line.endswith("/prompt_async") and seen.body
-    ]
-
-
-def said(twin: Twin, session_id: str) -> list[str]:
-    """Return what the user said, as the twin has it."""
-    return [
-        message["parts"][0]["text"]
-        for message in twin.world.messages(session_id)
-        if message["info"]["role"] == "user"
-    ]
-
-
-async def only_session(twin: Twin) -> str:
-    """Return the id of the only session."""
-    (session_id,) = twin.world.sessions
-    return session_id
 
 
 @pytest.mark.parametrize(
@@ -92,10 +69,10 @@ async def test_a_prompt_of_which_nothing_is_known_quarantines_its_session(
     """Contract §3: no reply gets in, the prompt is not sent again, an end works."""
     twin.fail(fault, path=PROMPT)
     answer = await bridge.call("opencode", prompt="SAY:lost", cwd=str(project))
-    session_id = await only_session(twin)
+    session_id = only_session(twin)
     listed = await bridge.listed()
     reply = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:more")
-    ended = await bridge.end(session_id)
+    ended = await settled_end(bridge, session_id)
 
     assert (answer.is_error, answer.error) == (True, "SUBMISSION_UNCONFIRMED")
     assert answer.structured["resendSafety"] == "unknown"
@@ -115,7 +92,7 @@ async def test_a_quarantine_is_released_by_the_message_that_appears(
     twin.pace.resolving_s = 3.0
     twin.fail(Reset(after=True), path=PROMPT)
     lost = await bridge.call("opencode", prompt="SAY:late", cwd=str(project))
-    session_id = await only_session(twin)
+    session_id = only_session(twin)
     twin.pace.resolving_s = 0.0
     settled = await bridge.settled(session_id)
     reply = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:on")
@@ -131,7 +108,7 @@ async def test_a_quarantined_session_says_so_and_its_status_is_no_error(
 ) -> None:
     twin.fail(Reset(), path=PROMPT)
     await bridge.call("opencode", prompt="SAY:lost", cwd=str(project))
-    status = await bridge.status(await only_session(twin))
+    status = await bridge.status(only_session(twin))
 
     assert (status.status, status.is_error) == ("quarantined", False)
     assert "opencode-end" in status.text
@@ -268,4 +245,4 @@ async def test_a_restart_in_the_moment_of_the_submission_is_no_second_prompt(
 
     assert answer.error == "SUBMISSION_UNCONFIRMED"
     assert submissions(twin) == ["SAY:ready", "SAY:lost"]
-    assert (await bridge.end(session_id)).status == "ended"
+    assert (await settled_end(bridge, session_id)).status == "ended"
