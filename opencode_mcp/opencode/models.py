@@ -27,11 +27,16 @@ class _FromOpencode(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
 
+#: another generation has other routes, and answers ours with its web app (facts 8.2, case 27)
+NOT_OURS = "this is not an OpenCode 1.x (tested with 1.18), which this server drives"
+
+
 class Health(_FromOpencode):
-    """`GET /global/health`."""
+    """`GET /global/health`. Invalid for another generation: its routes mean something else."""
 
     healthy: bool
-    version: str
+    #: a development build has no number that could be compared, and is let in
+    version: Annotated[str, Field(pattern=r"^([01]\.|[^0-9])")]
 
 
 class Paths(_FromOpencode):
