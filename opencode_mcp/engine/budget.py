@@ -6,6 +6,8 @@ import random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from opencode_mcp.clock import Clock
 
 #: pauses between tries of the same intent: doubled each time, within these bounds
@@ -35,6 +37,10 @@ class Budget:
     def elapsed_s(self) -> float:
         """Seconds since the budget began."""
         return self._clock.monotonic() - self._started
+
+    def age_s(self, moment: datetime) -> float:
+        """Return the seconds since a moment that was written down; a jumped clock gives 0."""
+        return max((self._clock.now() - moment).total_seconds(), 0.0)
 
     def left_s(self) -> float:
         """Return the seconds that remain. Raises BudgetSpentError when there are none."""

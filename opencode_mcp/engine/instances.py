@@ -101,7 +101,8 @@ class Instances:
     async def own(self) -> Connection:
         """Return the instance that new sessions run in, starting a managed one if need be.
 
-        Raises OpencodeStartError when a managed OpenCode does not come up.
+        Raises OpencodeStartError when a managed OpenCode does not come up, OpencodeError when an
+        attached one does not answer, or OpencodeUnsupportedError when it is none that we can drive.
         """
         async with self._lock:
             if self._own_id is not None:
@@ -212,7 +213,12 @@ class Instances:
         own = self._own
         if isinstance(own, AttachSettings):
             instance = await self._store.attach_instance(own.url)
-            return await self._connect(instance, own.url, own.username, own.password)
+            connection = self._open.get(instance.id) or await self._connect(
+                instance, own.url, own.username, own.password
+            )
+            # once, before anything is sent: its routes may mean something else (case 27)
+            await connection.client.health()
+            return connection
         live = await self._managed.join_or_start(own)
         instance = Instance(
             id=live.id,

@@ -47,22 +47,25 @@ class Stopped:
 async def wait_until_seen(client: OpencodeClient, turn: Turn, budget: Budget) -> bool:
     """Wait, bounded, until an accepted prompt's message exists; an abort before it is lost.
 
-    False: it did not appear. With a wrong agent it never does (facts 2.4), so go on then. Raises
+    False: it did not appear. With a wrong agent it never does (facts 2.4), so go on then. The
+    bound counts from the prompt, not from this call: one that never arrived must not cost each
+    repetition its whole time, or an end with a short limit would never come further. Raises
     OpencodeTimeoutError when OpenCode hangs, and what else the client raises.
     """
     if turn.submission is Submission.REFUSED:
         return False
-    started, pause_s = budget.elapsed_s, _UNSEEN_POLL_S
-    while budget.elapsed_s - started < UNSEEN_PROMPT_S:
+    pause_s = _UNSEEN_POLL_S
+    while True:
         try:
             left_s = min(budget.left_s(), _UNSEEN_READ_S)
             await client.message(turn.session_id, turn.message_id, timeout_s=left_s)
         except OpencodeNotFoundError:
+            if budget.age_s(turn.created_at) >= UNSEEN_PROMPT_S:
+                return False
             await budget.pause(pause_s)
             pause_s = min(pause_s * 1.5, _UNSEEN_POLL_MAX_S)
         else:
             return True
-    return False
 
 
 async def make_quiet(

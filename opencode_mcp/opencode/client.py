@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.errors import OpencodeNotFoundError, OpencodeUnsupportedError
+from opencode_mcp.errors import (
+    OpencodeNotFoundError,
+    OpencodeProtocolError,
+    OpencodeUnsupportedError,
+)
 from opencode_mcp.opencode.asks import AskRoutes
 from opencode_mcp.opencode.calls import MESSAGES_MAX_BYTES, Call, CallKind, decode, segment
 from opencode_mcp.opencode.http import Http
 from opencode_mcp.opencode.models import (
+    NOT_OURS,
     Agent,
     Health,
     Message,
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
 _READ, _CHANGE, _SUBMISSION = CallKind.READ, CallKind.CHANGE, CallKind.SUBMISSION
 
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+_HEALTH = TypeAdapter(Health)
 _TRUE: TypeAdapter[Literal[True]] = TypeAdapter(Literal[True])
 _PATHS = TypeAdapter(Paths)
 _SESSION = TypeAdapter(RemoteSession)
@@ -99,19 +104,18 @@ class OpencodeClient(AskRoutes):
         await self._http.__aexit__(kind, error, trace)
 
     async def health(self, *, timeout_s: float | None = None) -> Health:
-        """Say that it is up and which version it is; OpencodeUnsupportedError if it is not one."""
+        """Say that it is up and which version it is; OpencodeUnsupportedError: none we drive."""
         call = Call(_READ, "GET", "/global/health")
         try:
-            return Health.model_validate(await self._http.read(call, _ANY, timeout_s=timeout_s))
-        except (ValidationError, OpencodeNotFoundError):
-            raise call.error(OpencodeUnsupportedError, "this is not an OpenCode") from None
+            return await self._http.read(call, _HEALTH, timeout_s=timeout_s)
+        except (OpencodeNotFoundError, OpencodeProtocolError):
+            raise call.error(OpencodeUnsupportedError, NOT_OURS) from None
 
     async def paths(self, directory: str | None = None, *, timeout_s: float | None = None) -> Paths:
         """Say which folder it takes `directory` for; None: the one it runs in."""
         query = {} if directory is None else {"directory": directory}
-        return await self._http.read(
-            Call(_READ, "GET", "/path", query), _PATHS, timeout_s=timeout_s
-        )
+        call = Call(_READ, "GET", "/path", query)
+        return await self._http.read(call, _PATHS, timeout_s=timeout_s)
 
     async def create_session(
         self,

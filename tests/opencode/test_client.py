@@ -102,7 +102,10 @@ def sent(server: FakeServer) -> tuple[str, str, Any]:
     ("use", "answer", "target"),
     [
         pytest.param(
-            lambda c: c.health(), {"healthy": True, "version": "1"}, "/global/health", id="health"
+            lambda c: c.health(),
+            {"healthy": True, "version": "1.18.33"},
+            "/global/health",
+            id="health",
         ),
         pytest.param(lambda c: c.paths(), {"directory": "/p"}, "/path", id="paths"),
         pytest.param(
@@ -213,7 +216,13 @@ async def test_unknown_fields_and_kinds_do_not_disturb(
         pytest.param(says({"status": "ok"}), OpencodeUnsupportedError, id="other-json"),
         pytest.param(says([]), OpencodeUnsupportedError, id="json-list"),
         pytest.param(NOT_FOUND, OpencodeUnsupportedError, id="json-404"),
-        pytest.param(shows_the_web_app, OpencodeProtocolError, id="html"),
+        pytest.param(shows_the_web_app, OpencodeUnsupportedError, id="html"),
+        pytest.param(
+            says({"healthy": True, "version": "2.0.1"}), OpencodeUnsupportedError, id="version-2"
+        ),
+        pytest.param(
+            says({"healthy": True, "version": "10.1.0"}), OpencodeUnsupportedError, id="version-10"
+        ),
         pytest.param(says_nothing(401), OpencodeUnauthorizedError, id="wrong-password"),
     ],
 )
@@ -224,6 +233,14 @@ async def test_health_tells_what_is_no_opencode_and_what_does_not_let_us_in(
     with pytest.raises(OpencodeError) as caught:
         await client.health()
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("version", ["1.18.33", "1.19.0-beta", "0.0.0-dev-2026", "local"])
+async def test_health_lets_our_generation_and_development_builds_in(
+    server: FakeServer, client: OpencodeClient, version: str
+) -> None:
+    server.script(says({"healthy": True, "version": version}))
+    assert (await client.health()).version == version
 
 
 # --- submissions ---

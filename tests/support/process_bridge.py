@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 COMMAND = Path(sys.executable).parent / "opencode-mcp"
 
 #: A launcher that keeps its pid: forgets what the client's library adds of the developer's own
-#: environment (it would make another instance of a managed OpenCode), tells us, and becomes the
-#: command.
+#: environment (it would make another managed OpenCode), tells us its pid, becomes the command.
 _LAUNCH = 'unset LOGNAME SHELL TERM USER; echo $$ > "$1"; shift; exec "$@"'
 
 

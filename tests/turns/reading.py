@@ -1,0 +1,56 @@
+"""What the twin saw and has, as questions that the tests ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.polling import eventually
+
+if TYPE_CHECKING:
+    from tests.support.bridge import Answer, Bridge
+    from tests.twin import Twin
+
+
+def submissions(twin: Twin) -> list[str]:
+    """Return the prompts that were sent, each as often as it was sent."""
+    return [
+        str(seen.body["parts"][0]["text"])
+        for seen in twin.requests
+        if seen.line.endswith("/prompt_async") and seen.body
+    ]
+
+
+def said(twin: Twin, session_id: str) -> list[str]:
+    """Return what the user said, as the twin has it."""
+    return [
+        message["parts"][0]["text"]
+        for message in twin.world.messages(session_id)
+        if message["info"]["role"] == "user"
+    ]
+
+
+def only_session(twin: Twin) -> str:
+    """Return the id of the only session."""
+    (session_id,) = twin.world.sessions
+    return str(session_id)
+
+
+async def streaming(twin: Twin, count: int = 1) -> None:
+    """Wait until the model answers so many requests."""
+
+    async def check() -> bool:
+        return len(twin.model.open_streams) == count
+
+    await eventually(check, within_s=10, what=f"{count} answers are streamed")
+
+
+async def settled_end(bridge: Bridge, session_id: str, *, within_s: float = 15) -> Answer:
+    """End a session, again and again while that is not confirmed."""
+    answers: list[Answer] = []
+
+    async def check() -> bool:
+        answers.append(await bridge.end(session_id))
+        return answers[-1].status != "ending"
+
+    await eventually(check, within_s=within_s, what=f"{session_id} is ended")
+    return answers[-1]
