@@ -87,17 +87,14 @@ class Runs:
             self.tell_idle(session_id, self.world.sessions[session_id]["directory"])
 
     async def delete(self, session_id: str) -> None:
-        """Delete a session: its task children are aborted, it itself is not (facts 6.2, 7.6)."""
-        for child in self.world.children(session_id):
-            await self.delete_child(child["id"])
-        self.world.delete(session_id)
+        """Delete a session and its descendants (facts 6.2, 7.6).
 
-    async def delete_child(self, session_id: str) -> None:
-        """Stop a descendant before it is deleted."""
-        for child in self.world.children(session_id):
-            await self.delete_child(child["id"])
-        if session_id in self.running:
-            await self.abort(session_id)
+        Its subagents at work are aborted. It itself is not, nor are children that a client made.
+        """
+        run = self.running.get(session_id)
+        for child in [] if run is None else [*run.children]:
+            await self.abort(child)
+        self.world.delete(session_id)
 
     def summarize(self, session: Json) -> None:
         """Write a summary into an idle session's history (facts 11.3)."""
@@ -152,12 +149,11 @@ class Runs:
         if rules:
             session["permission"] = [*session.get("permission", []), *rules]
         self.world.touch(session, agent=agent, model=shown)
-        known = self.world.message(session["id"], message_id)
         info = {
             "id": message_id,
             "role": "user",
             "sessionID": session["id"],
-            "time": {"created": known["info"]["time"]["created"] if known else now_ms()},
+            "time": {"created": now_ms()},
             "agent": agent,
             "model": {"providerID": model["providerID"], "modelID": model["modelID"]},
         }
