@@ -36,7 +36,7 @@ class Pace:
     #: the same for a prompt with a file; 1.3 s for 3.4 MB
     file_resolving_s: float = 0.3
     #: between the user message and `busy`; 18 ms (facts 4.6)
-    starting_s: float = 0.002
+    starting_s: float = 0.02
     #: between the steps of a turn
     step_s: float = 0.0
     #: what an abort needs while a tool or a request is open; 0.3 s (facts 4.2, 4.3)
