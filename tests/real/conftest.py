@@ -1,8 +1,8 @@
 """Fixtures of the real suite: our server as a subprocess, and witnesses of what it does.
 
-Its OpenCode and model are those of the xdist worker: tests/worker.py. Each test has its own project folder
-and its own database; tests that need a managed OpenCode get a home of their own for it. Whatever
-a test starts is killed after it, even when it failed.
+Its OpenCode and model are those of the xdist worker: tests/worker.py. Each test
+has its own database; tests that need a managed OpenCode get a home of their own for it. Whatever a
+test starts is killed after it, even when it failed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from opencode_mcp.cli.scripted_model import ScriptedModel
 from tests.real.support.bridges import Bridges, ManagedWitnesses
 from tests.real.support.faulty_proxy import FaultyProxy
-from tests.real.support.opencode_server import OpencodeServer
 from tests.real.support.processes import Marker, kill_home
 from tests.real.support.sandbox import Sandbox, write_project
 from tests.real.support.witness import Witness
@@ -25,7 +23,9 @@ from tests.real.support.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from opencode_mcp.cli.scripted_model import ScriptedModel
     from tests.real.support.bridge import Bridge
+    from tests.real.support.opencode_server import OpencodeServer
 
 #: one test's limit, for a machine ten times slower than a free one
 _LIMIT_S = 300

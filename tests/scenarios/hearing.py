@@ -86,10 +86,11 @@ class Hearing:
         timeout = aiohttp.ClientTimeout(total=None)
         with suppress(aiohttp.ClientError):
             async with self._http.get(self._path, headers=self._headers, timeout=timeout) as stream:
-                async for line in stream.content:
-                    if line.startswith(b"data:"):
-                        self.frames.append(json.loads(line[5:]))
-                        self._news.set()
+                rest = b""  # lines of any length: an event may hold a whole file
+                async for chunk in stream.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    self.frames += [json.loads(line[5:]) for line in lines if line[:5] == b"data:"]
+                    self._news.set()
         self.ended.set()
 
 

@@ -33,7 +33,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Place:
-    """Where a peer is and which two folders it may use: everything allowed, and everything asked."""
+    """Where a peer is and which folders it may use: in one all is allowed, in one all is asked."""
 
     url: str
     username: str

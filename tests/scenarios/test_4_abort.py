@@ -35,14 +35,11 @@ async def test_4_1_a_stream_is_stopped_when_the_abort_returns(peer: Peer, script
     assert "completed" in last["info"]["time"]
     assert "finish" not in last["info"]
     assert text_of(last).startswith("partlyw0 " if "SLOW" in script else "")
-    await eventually(_left(peer, session_id), what="the model's stream is closed")
 
-
-def _left(peer: Peer, session_id: str):  # noqa: ANN202
-    async def check() -> bool:
+    async def is_left() -> bool:
         return not peer.streams(session_id)
 
-    return check
+    await eventually(is_left, what="the model's stream is closed")
 
 
 async def test_4_2_a_shell_command_that_obeys_ends_as_completed(peer: Peer) -> None:

@@ -77,14 +77,20 @@ class Runs:
         while session_id in self.running:
             await asyncio.wait({self.running[session_id].task})
 
-    async def abort(self, session_id: str) -> None:
-        """Stop what the session does; success for everybody, whatever it did (facts 4.5)."""
+    async def abort(self, session_id: str, directory: str | None = None) -> None:
+        """Stop what the session does; success for everybody, whatever it did (facts 4.5).
+
+        `directory`: where to say so of a session that does not exist.
+        """
         run = self.running.get(session_id)
         if run is not None:
             run.stop()
             await asyncio.wait({run.task})
-        elif session_id in self.world.sessions:
-            self.tell_idle(session_id, self.world.sessions[session_id]["directory"])
+            return
+        known = self.world.sessions.get(session_id)
+        place = directory if known is None else known["directory"]
+        if place is not None:
+            self.tell_idle(session_id, place)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session and its descendants (facts 6.2, 7.6).
