@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -38,21 +38,25 @@ class Shapes:
             yield from self.gaps(given[0], schema, place)
         elif origin in _UNIONS:
             yield from self._gaps_of_union(given, schema, place)
-        elif origin is Literal:
-            yield from self.gaps(type(given[0]), schema, place)
-        elif origin is list:
-            for variant in self._of_type(variants, "array"):
-                yield from self.gaps(given[0], variant["items"], f"{place}[]")
-            yield from self._missing(variants, {"array"}, place)
+        elif origin in {list, dict}:
+            yield from self._gaps_of_many(origin, given[-1], variants, place)
         elif isinstance(shape, type) and issubclass(shape, BaseModel):
             yield from self._gaps_of_model(shape, variants, place)
-        elif origin is dict:
-            for variant in self._of_type(variants, "object"):
-                if isinstance(values := variant.get("additionalProperties"), dict):
-                    yield from self.gaps(given[1], values, f"{place}{{}}")
-            yield from self._missing(variants, {"object"}, place)
         elif shape is not Any:
             yield from self._missing(variants, _KINDS[shape], place)
+
+    def _gaps_of_many(
+        self,
+        origin: Any,  # noqa: ANN401 - list or dict
+        item: Any,  # noqa: ANN401 - a type
+        variants: list[Json],
+        place: str,
+    ) -> Iterator[str]:
+        kind, where = ("array", "items") if origin is list else ("object", "additionalProperties")
+        for variant in self._of_type(variants, kind):
+            if isinstance(schema := variant.get(where), dict):
+                yield from self.gaps(item, schema, f"{place}[]")
+        yield from self._missing(variants, {kind}, place)
 
     def _gaps_of_union(self, given: tuple[Any, ...], schema: Json, place: str) -> Iterator[str]:
         """One of our alternatives has to fit; None is for what is absent."""

@@ -94,6 +94,9 @@ async def _begun(peer: Peer, mortal: Mortal, marker: Marker) -> tuple[str, str]:
 async def test_9_1_a_kill_leaves_half_written_messages_and_nothing_runs(
     peer: Peer, mortal: Mortal, marker: Marker
 ) -> None:
+    free = await peer.begin(bash("printf a"), peer.asking)
+    (ask,) = await peer.asked(free)
+    await peer.reply(ask, "always")
     streams, shell = await _begun(peer, mortal, marker)
     asks = await peer.begin(bash("echo hi"), peer.asking)
     await peer.asked(asks)
@@ -122,6 +125,8 @@ async def test_9_1_a_kill_leaves_half_written_messages_and_nothing_runs(
     last = await peer.answered(shell)
     assert text_of(last) == "alive"
     assert [state["status"] for state in tools_of((await peer.answers(shell))[0])] == ["running"]
+    asks_again = await peer.begin(bash("printf b"), peer.asking)
+    await peer.asked(asks_again)  # what was allowed for good is forgotten: measured
 
 
 @pytest.mark.rows("3.4")
