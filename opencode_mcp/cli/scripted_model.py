@@ -18,7 +18,7 @@ these words is a directive; all other lines are mere text:
     REPEAT                      this step answers every further request too
 
 Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that
-the tools are done. Requests without tools are OpenCode's own (titles): a short text at once.
+the tools are done. Requests without tools (titles, summaries) get a short text at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,9 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 PROVIDER = "scripted"
 #: two models that behave alike, so that a choice between them can be seen in a request
@@ -104,12 +101,7 @@ class ScriptedModel:
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
 

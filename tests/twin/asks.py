@@ -115,10 +115,17 @@ class Asks:
         ask.reject(_DISMISSED, ends_turn=True)
 
     def forget(self, directory: str | None) -> None:
-        """Drop what a folder, or everybody, waits for: a dispose or a restart (facts 5.5, 9.1)."""
+        """Drop what a folder, or everybody, waits for, and what was allowed for good.
+
+        A dispose and a restart do so (facts 5.5, 9.1; the latter measured).
+        """
         for ask in [*self.pending.values()]:
             if directory in {None, ask.directory}:
                 del self.pending[ask.entry["id"]]
+        if directory is None:
+            self._always.clear()
+        else:
+            self._always.pop(directory, None)
 
     def _siblings(self, ask: Ask) -> list[Ask]:
         return [
