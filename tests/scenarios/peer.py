@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import aiohttp
 
 from opencode_mcp.engine.ids import new_message_id
-from tests.support.polling import eventually
 from tests.scenarios.hearing import Hearing
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

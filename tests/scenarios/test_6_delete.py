@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.polling import eventually
 from tests.real.support.scripts import bash
 from tests.scenarios.peer import text_of, tools_of
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from tests.scenarios.peer import Peer

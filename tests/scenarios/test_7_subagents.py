@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.polling import eventually
 from tests.real.support.scripts import ENDLESS, bash, subagent
 from tests.scenarios.peer import tools_of
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from tests.scenarios.peer import Peer

@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 
 from tests.real.support.opencode_server import USERNAME, OpencodeServer
-from tests.support.polling import eventually
 from tests.real.support.processes import Marker
 from tests.real.support.sandbox import Sandbox, write_project
 from tests.real.support.scripts import bash
 from tests.scenarios.peer import Peer, Place, text_of, tools_of
+from tests.support.polling import eventually
 from tests.twin import Twin
 from tests.worker import ASK
 

@@ -16,10 +16,10 @@ from opencode_mcp.errors import (
     OpencodeUnavailableError,
 )
 from opencode_mcp.opencode.client import OpencodeClient, Prompt
-from tests.support.polling import eventually
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import ENDLESS, bash, write
 from tests.scenarios.peer import Peer, Place, text_of
+from tests.support.polling import eventually
 from tests.twin import (
     Body,
     Drip,
