@@ -117,6 +117,8 @@ class Finisher:
         kept = self._keepers.get(turn.session_id)
         if kept is not None and kept.turn.number == turn.number:
             return kept.turn.stop_reason is not turn.stop_reason
+        if turn.session_id in self._keepers.submitting:
+            return False
         if turn.holder in {None, self._keepers.holder}:
             return True
         is_late = self._clock.now() > turn.deadline_at + GRACE

@@ -184,14 +184,13 @@ class Keeper:
         self._poke.clear()
         if verdict is not None:
             self._publish(verdict)
+        if self.session.phase is Phase.QUARANTINED and self.observer.seen:
+            await free_if_settled(self._store, self.observer, moved=False)
         if self.verdict.is_over:
             return
-        if self.session.phase is Phase.QUARANTINED:
-            await free_if_settled(self._store, self.observer, moved=False)
-        if self._clock.monotonic() >= self._deadline and self.turn.stop_reason is None:
-            self.learn(await self._store.set_stop_reason(self.turn, StopReason.TIMEOUT))
-        if self._is_looping():
-            self.learn(await self._store.set_stop_reason(self.turn, StopReason.LOOP))
+        reason = self._reason_to_stop()
+        if reason is not None and self.turn.stop_reason is None:
+            self.learn(await self._store.set_stop_reason(self.turn, reason))
         if self.turn.stop_reason is not None and not self.observer.proven_over:
             await self.halt.carry_out()
             return
@@ -205,9 +204,14 @@ class Keeper:
         poll_s = UNCLEAR_POLL_S if soon else POLL_S
         await self._wait(min(poll_s, left_s))
 
-    def _is_looping(self) -> bool:
+    def _reason_to_stop(self) -> StopReason | None:
+        """Return why the turn must not go on, whoever watches it: too long, or in circles."""
+        if self._clock.monotonic() >= self._deadline:
+            return StopReason.TIMEOUT
         running = self.verdict.status is TurnStatus.RUNNING
-        return running and self.observer.history.find_loop(self._loop_limit) is not None
+        if running and self.observer.history.find_loop(self._loop_limit):
+            return StopReason.LOOP
+        return None
 
     async def _sit_out(self, error: Exception) -> None:
         """Note why OpenCode cannot be asked, wait, and follow the session if its instance died."""

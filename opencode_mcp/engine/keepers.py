@@ -53,6 +53,8 @@ class Keepers:
         self._approval_timeout_s = approval_timeout_s
         self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
+        #: sessions whose prompt is on its way: nobody else takes their turn up
+        self.submitting: set[str] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         #: tasks that leaving gives time to finish; what is not done then is a recorded intent
         self._awaited: set[asyncio.Task[object]] = set()
@@ -108,12 +110,15 @@ class Keepers:
     def beginning(self, keeper: Keeper) -> Iterator[Callable[[], None]]:
         """Subscribe before the prompt is sent; call the yielded function to observe its turn."""
         with ExitStack() as stack:
+            self.submitting.add(keeper.session.id)
+            stack.callback(self.submitting.discard, keeper.session.id)
             watch = stack.enter_context(keeper.connection.events.watch(keeper.session.id))
 
             def observe() -> None:
                 self._keepers.pop(keeper.session.id, None)
                 self._keepers[keeper.session.id] = keeper
                 self._trim()
+                self.submitting.discard(keeper.session.id)
                 self.spawn(_run(keeper, watch, stack.pop_all()))
 
             yield observe

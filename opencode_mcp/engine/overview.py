@@ -75,7 +75,9 @@ class Overview:
             reached = await self._instances.of(session)
             if keeper is not None and known and keeper.connection is reached.connection:
                 verdict = await keeper.refresh()
-                return View(reached.session, keeper.turn, verdict, keeper=keeper)
+                session = await free_if_settled(self._store, keeper.observer, moved=reached.moved)
+                watched = keeper if session.phase is Phase.ACTIVE else None
+                return View(session, keeper.turn, verdict, keeper=watched)
             keeper = self._keepers.make(reached.connection, reached.session, turn)
             keeper.observer.proven_over |= reached.moved
             verdict = await keeper.observer.look_until_clear()

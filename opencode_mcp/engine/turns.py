@@ -230,8 +230,8 @@ class Turns:
             running = await self._is_about_to_run(connection, session)
         if running or session.id in statuses:
             msg = (
-                f"a turn of session {session.id} is running: wait for it with opencode-status, or"
-                " end the session with opencode-end"
+                f"a turn of session {session.id} is running: wait for it with opencode-status,"
+                " stop it with opencode-cancel, or end the session with opencode-end"
             )
             raise SessionBusyError(msg, session_id=session.id)
         await self._clear_leftovers(connection, tree)

@@ -85,7 +85,7 @@ async def test_a_pending_permission_is_rejected_with_its_turn(
     rules = {"permission": {"bash": "ask"}}
     (project / "opencode.json").write_text(json.dumps(rules), encoding="utf-8")
     bridge = await bridges.attached()
-    session_id = await bridge.begin(ASK, project)
+    session_id = await bridge.begin(ASK, project, approval_policy="caller")
 
     async def asks() -> bool:
         return bool(twin.asks.of("permission", str(project)))

@@ -149,7 +149,7 @@ async def test_a_restart_takes_the_asks_along(bridge: Bridge, twin: Twin, projec
     """Facts 9.1: what waited for leave is gone, and so is its turn."""
     call = 'TOOL:{"name":"question","args":{"questions":[{"question":"Which?","header":"Q",'
     asks = call + '"options":[{"label":"a","description":"a"}]}]}}'
-    waiting = await bridge.start(asks, project)
+    waiting = await bridge.start(asks, project, approval_policy="caller")
     twin.fail(Restart(), path=r"/session/status$")
     settled = await bridge.settled(waiting.session_id)
 

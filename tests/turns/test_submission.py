@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.polling import eventually
 from tests.turns.reading import only_session, said, settled_end, submissions
 from tests.twin import Body, Hang, Refuse, Reset, Restart, Status, Truncate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.bridge import Bridge
+    from tests.support.bridge import Answer, Bridge
     from tests.twin import Twin
     from tests.twin.faults import Fault
 
@@ -94,11 +95,18 @@ async def test_a_quarantine_is_released_by_the_message_that_appears(
     lost = await bridge.call("opencode", prompt="SAY:late", cwd=str(project))
     session_id = only_session(twin)
     twin.pace.resolving_s = 0.0
-    settled = await bridge.settled(session_id)
+    settled: list[Answer] = []
+
+    async def freed() -> bool:
+        settled.append(await bridge.status(session_id))
+        return settled[-1].status != "quarantined"
+
+    await eventually(freed, what="the quarantine is released")
+    settled.append(await bridge.settled(session_id))
     reply = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:on")
 
     assert lost.error == "SUBMISSION_UNCONFIRMED"
-    assert (settled.status, "late" in settled.text) == ("completed", True)
+    assert (settled[-1].status, "late" in settled[-1].text) == ("completed", True)
     assert (reply.status, "on" in reply.text) == ("completed", True)
     assert submissions(twin) == said(twin, session_id) == ["SAY:late", "SAY:on"]
 
@@ -200,7 +208,7 @@ async def test_a_model_that_went_away_after_it_was_checked_fails_the_turn(
 ) -> None:
     """Case B11: 204, the user message, and no answer (facts 2.4)."""
     offered = b'{"providers":[{"id":"nosuch","models":{"none":{"id":"none"}}}],"default":{}}'
-    twin.fail(Body(offered), path=r"^/config/providers$")
+    twin.fail(Body(offered), path=r"^/config/providers$", nth=2)  # the first read warms the folder
     began = time.monotonic()
     answer = await bridge.start("SAY:x", project, model="nosuch/none")
 
