@@ -74,8 +74,9 @@ class Shapes:
             known = [one for one in objects if wire in one.get("properties", {})]
             if not known:
                 yield f"{place}.{wire} is unknown"
-            for one in known:
-                yield from self.gaps(field.annotation, one["properties"][wire], f"{place}.{wire}")
+            else:  # a message may be a user's or an assistant's: one of them has to fit
+                either = {"anyOf": [one["properties"][wire] for one in known]}
+                yield from self.gaps(field.annotation, either, f"{place}.{wire}")
             for one in objects:
                 if field.is_required() and wire not in one.get("required", ()):
                     yield f"{place}.{wire} is not always there"

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Self
 
 import aiohttp
 
+from tests.real.support.polling import PATIENCE_S, eventually
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from tests.twin.shapes import Json
 
-#: a loaded machine may be ten times slower than a free one
-PATIENCE_S = 45.0
+#: a session that does not exist
+_NOBODY = "ses_nobody"
 #: told at no fixed moment, or once too often: nobody may rely on their place
 _LOOSE = ("session.updated", "session.diff", "message.part.delta", "server.heartbeat")
 
@@ -36,6 +38,7 @@ class Hearing:
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._listen())
         await self.until(lambda event: event["type"] == "server.connected")
+        await eventually(self._can_hear, what="the stream hears")
         return self
 
     async def __aexit__(
@@ -81,6 +84,17 @@ class Hearing:
             return (event["type"], about) == ("session.idle", session_id)
 
         await self.until(is_idle, count)
+
+    async def _can_hear(self) -> bool:
+        """Make a noise, and tell whether one was heard.
+
+        Measured: what happens just after `server.connected` is lost (14 of 25). An abort of a
+        session that does not exist changes nothing and is told (facts 3.8, 4.5).
+        """
+        query = self._path.partition("?")[2]
+        path = f"/session/{_NOBODY}/abort?{query}"
+        async with self._http.post(path, headers=self._headers):
+            return bool(self.of(_NOBODY))
 
     async def _listen(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None)

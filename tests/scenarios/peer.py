@@ -244,7 +244,7 @@ class Peer:
     async def _clear(self) -> None:
         for directory in (self.project, self.asking):
             for session_id in await self.statuses(directory):
-                await self.abort(session_id)
+                await self.abort(session_id, directory=directory)  # it may be a deleted one
             for kind in ("permission", "question"):
                 for ask in await self.get(f"/{kind}", directory=directory):
                     await self.reject(kind, ask, directory)

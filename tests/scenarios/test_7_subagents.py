@@ -103,7 +103,7 @@ async def test_7_5_children_that_a_client_made_are_not_stopped(peer: Peer) -> No
     after_abort = await peer.statuses()
     await peer.call("DELETE", f"/session/{session_id}")
     after_delete = await peer.statuses()
-    await peer.abort(child)
+    await peer.abort(child, directory=peer.project)  # a deleted one is found in its folder only
 
     assert after_abort == after_delete == {child: {"type": "busy"}}
     assert await peer.statuses() == {}

@@ -226,11 +226,15 @@ class Twin:
         is_global = http.path == "/global/event"
         stream = Stream(None if is_global else self._routes.directory(http))
         stream.greet("server.connected")
-        self.bus.streams.add(stream)
+        # What happens just after it is lost: measured. So the stream is heard first, then hears.
+        hears = asyncio.get_running_loop().call_later(
+            self.pace.connecting_s, self.bus.streams.add, stream
+        )
         try:
             await stream.pump(response, self.pace.heartbeat_s)
         except ConnectionError:
             pass  # the listener went
         finally:
+            hears.cancel()
             self.bus.streams.discard(stream)
         return response
