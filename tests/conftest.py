@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+pytest_plugins = ["tests.worker"]
+
 #: where the real OpenCode is; set by `make test`
 TEST_OPENCODE = "OPENCODE_MCP_TEST_OPENCODE"
 _PERSONAL_FOLDERS = pytest.StashKey[str]()

@@ -16,8 +16,8 @@ these words is a directive; all other lines are mere text:
     STATUS:code[,times[,s]]     answer this HTTP status, always or so many times; s: Retry-After
     THEN                        what follows is for the request that brings the tools' results
 
-Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that the
-tools are done. Requests without tools are OpenCode's own (titles, summaries): a short text at once.
+Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that
+the tools are done. Requests without tools (titles, summaries) get a short text at once.
 """
 
 from __future__ import annotations

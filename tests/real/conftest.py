@@ -1,8 +1,8 @@
-"""Fixtures of the real suite: a real OpenCode, a scripted model, our server as a subprocess.
+"""Fixtures of the real suite: our server as a subprocess, and witnesses of what it does.
 
-Each xdist worker has one model and one OpenCode to attach to. Each test has its own project folder
-and its own database; tests that need a managed OpenCode get a home of their own for it. Whatever
-a test starts is killed after it, even when it failed.
+Its OpenCode and model are those of the xdist worker: tests/worker.py. Each test
+has its own database; tests that need a managed OpenCode get a home of their own for it. Whatever a
+test starts is killed after it, even when it failed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from opencode_mcp.cli.scripted_model import ScriptedModel
 from tests.real.support.bridges import ManagedWitnesses, RealBridges
 from tests.real.support.faulty_proxy import FaultyProxy
-from tests.real.support.opencode_server import OpencodeServer
 from tests.real.support.processes import Marker, kill_home
 from tests.real.support.sandbox import Sandbox, write_project
 from tests.real.support.witness import Witness
@@ -25,13 +23,14 @@ from tests.real.support.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from opencode_mcp.cli.scripted_model import ScriptedModel
+    from tests.real.support.opencode_server import OpencodeServer
     from tests.support.bridge import Bridge
 
 #: one test's limit, for a machine ten times slower than a free one
 _LIMIT_S = 300
 _HERE = Path(__file__).parent
 _KEPT = frozenset({"README.md", "opencode.json"})
-_ASK = {"permission": {"bash": "ask", "edit": "ask"}}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,29 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(_LIMIT_S, method="signal"), append=False)
             if pytest_asyncio.is_async_test(item):
                 item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def model() -> AsyncIterator[ScriptedModel]:
-    """Give the worker's scripted model."""
-    async with ScriptedModel() as running:
-        yield running
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def opencode(
-    model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[OpencodeServer]:
-    """Give the worker's OpenCode, to attach to."""
-    base = tmp_path_factory.mktemp("opencode")
-    workdir = write_project(base / "workdir")
-    async with OpencodeServer(Sandbox(base / "home", model.url), workdir) as running:
-        async with Witness(running.url, running.password, model) as client:
-            # The first turn of a server takes seconds (facts 2.2): no test should pay for that.
-            session_id = await client.create(workdir)
-            await client.prompt(session_id, {"type": "text", "text": "SAY:warm"})
-            await client.answered(session_id)
-        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -113,18 +89,6 @@ async def proxied(bridges: RealBridges, proxy: FaultyProxy) -> Bridge:
     return await bridges.attached(
         SERVER_URL=proxy.url, REQUEST_TIMEOUT_SECONDS="4", CLEANUP_TIMEOUT_SECONDS="8"
     )
-
-
-@pytest.fixture(scope="session")
-def grounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of the worker's two projects.
-
-    They are shared by its tests, because OpenCode needs seconds and 100 MB for each new folder.
-    """
-    base = tmp_path_factory.mktemp("grounds").resolve()
-    write_project(base / "project")
-    write_project(base / "asking", _ASK)
-    return base
 
 
 @pytest_asyncio.fixture(loop_scope="session")

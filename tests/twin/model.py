@@ -28,6 +28,9 @@ _FINISHES = {
     "length": "length",
     "content_filter": "content-filter",
 }
+_NOT_CONTENT = frozenset({"CUT", "FINISH", "STATUS"})
+_NOT_CONNECTED = "Cannot connect to API: The socket connection was closed unexpectedly."
+_RESET = "Connection reset by server"
 _WORDS_PER_SECOND = 10.0
 
 
@@ -117,14 +120,12 @@ class Model:
             raise
 
     async def _pieces(self, request: ModelRequest, step: Step) -> AsyncGenerator[Piece, None]:
+        words = [name for name, _ in step]
+        if "CUT" in words and set(words) <= _NOT_CONTENT:
+            raise ProviderError(_NOT_CONNECTED, None, None)  # OpenCode saw nothing of it: measured
         yield Begin()
-        texts = [argument.strip() for name, argument in step if name == "SAY"]
-        if texts:
-            yield Text("\n".join(texts))
-        calls = [json.loads(argument) for name, argument in step if name == "TOOL"]
-        for index, call in enumerate(calls):
-            yield Call(f"call_{request.number}_{index}", call["name"], call["args"])
-        finish = "tool_calls" if calls else "stop"
+        for piece in _at_once(request, step):
+            yield piece
         for name, argument in step:
             match name:
                 case "SLOW":
@@ -132,18 +133,13 @@ class Model:
                         yield word
                 case "BLANK":
                     yield Text(" \n\t \n")
-                case "HANG":
-                    await asyncio.Event().wait()
-                case "MALFORMED":
-                    text = "JSON parsing failed: Text: {this is not json."
-                    raise MalformedError(text)
                 case "CUT":
-                    yield Text("cut ")
-                    yield Text("here ")
-                    text = "Cannot connect to API: The socket connection was closed unexpectedly."
-                    raise ProviderError(text, None, None)
-                case "FINISH":
-                    finish = argument.strip()
+                    yield Text("cut here ")
+                    raise ProviderError(_RESET, None, None)
+                case _:
+                    await _get_stuck(name)
+        usual = "tool_calls" if "TOOL" in words else "stop"
+        finish = dict(step).get("FINISH", usual).strip()
         request.outcome = "done"
         yield Finish(_FINISHES.get(finish, "unknown"))
 
@@ -165,4 +161,24 @@ class Model:
             return
         request.outcome = f"status {code}"
         wait_s = float(retry_after) if retry_after else None
-        raise ProviderError(f"scripted {code}", int(code), wait_s)
+        message = f"scripted {code}"
+        raise ProviderError(message, int(code), wait_s)
+
+
+def _at_once(request: ModelRequest, step: Step) -> list[Piece]:
+    """Return the text and the calls of a step: they come before all else."""
+    texts = [argument.strip() for name, argument in step if name == "SAY"]
+    calls = [json.loads(argument) for name, argument in step if name == "TOOL"]
+    called: list[Piece] = [
+        Call(f"call_{request.number}_{index}", call["name"], call["args"])
+        for index, call in enumerate(calls)
+    ]
+    return [Text("\n".join(texts)), *called] if texts else called
+
+
+async def _get_stuck(name: str) -> None:
+    if name == "HANG":
+        await asyncio.Event().wait()
+    if name == "MALFORMED":
+        text = "JSON parsing failed: Text: {this is not json."
+        raise MalformedError(text)

@@ -212,7 +212,7 @@ class Routes:
         identifier = http.match_info["session"]
         if not identifier.startswith("ses"):
             return shapes.broken()
-        await self._runs.abort(identifier)
+        await self._runs.abort(identifier, self.directory(http))
         return answer(value=True)
 
     async def _fork(self, http: web.Request) -> web.Response:

@@ -36,7 +36,7 @@ class Pace:
     #: the same for a prompt with a file; 1.3 s for 3.4 MB
     file_resolving_s: float = 0.3
     #: between the user message and `busy`; 18 ms (facts 4.6)
-    starting_s: float = 0.002
+    starting_s: float = 0.02
     #: between the steps of a turn
     step_s: float = 0.0
     #: what an abort needs while a tool or a request is open; 0.3 s (facts 4.2, 4.3)
@@ -77,27 +77,30 @@ class Runs:
         while session_id in self.running:
             await asyncio.wait({self.running[session_id].task})
 
-    async def abort(self, session_id: str) -> None:
-        """Stop what the session does; success for everybody, whatever it did (facts 4.5)."""
+    async def abort(self, session_id: str, directory: str | None = None) -> None:
+        """Stop what the session does; success for everybody, whatever it did (facts 4.5).
+
+        `directory`: where to say so of a session that does not exist.
+        """
         run = self.running.get(session_id)
         if run is not None:
             run.stop()
             await asyncio.wait({run.task})
-        elif session_id in self.world.sessions:
-            self.tell_idle(session_id, self.world.sessions[session_id]["directory"])
+            return
+        known = self.world.sessions.get(session_id)
+        place = directory if known is None else known["directory"]
+        if place is not None:
+            self.tell_idle(session_id, place)
 
     async def delete(self, session_id: str) -> None:
-        """Delete a session: its task children are aborted, it itself is not (facts 6.2, 7.6)."""
-        for child in self.world.children(session_id):
-            await self.delete_child(child["id"])
-        self.world.delete(session_id)
+        """Delete a session and its descendants (facts 6.2, 7.6).
 
-    async def delete_child(self, session_id: str) -> None:
-        """Stop a descendant before it is deleted."""
-        for child in self.world.children(session_id):
-            await self.delete_child(child["id"])
-        if session_id in self.running:
-            await self.abort(session_id)
+        Its subagents at work are aborted. It itself is not, nor are children that a client made.
+        """
+        run = self.running.get(session_id)
+        for child in [] if run is None else [*run.children]:
+            await self.abort(child)
+        self.world.delete(session_id)
 
     def summarize(self, session: Json) -> None:
         """Write a summary into an idle session's history (facts 11.3)."""
@@ -152,12 +155,11 @@ class Runs:
         if rules:
             session["permission"] = [*session.get("permission", []), *rules]
         self.world.touch(session, agent=agent, model=shown)
-        known = self.world.message(session["id"], message_id)
         info = {
             "id": message_id,
             "role": "user",
             "sessionID": session["id"],
-            "time": {"created": known["info"]["time"]["created"] if known else now_ms()},
+            "time": {"created": now_ms()},
             "agent": agent,
             "model": {"providerID": model["providerID"], "modelID": model["modelID"]},
         }

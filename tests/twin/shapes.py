@@ -7,10 +7,12 @@ import json
 import secrets
 import string
 import time
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp import web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Json: TypeAlias = dict[str, Any]
 
@@ -51,8 +53,9 @@ def answer(
     value: object, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """Answer with JSON."""
+    kind = {"Content-Type": "application/json"}
     return web.Response(
-        status=status, text=compact(value), content_type="application/json", headers=headers
+        status=status, body=compact(value).encode(), headers={**kind, **(headers or {})}
     )
 
 
@@ -97,7 +100,7 @@ def broken() -> web.Response:
 
 def web_app() -> web.Response:
     """Show the page that every unknown route shows (facts 8.2)."""
-    return web.Response(text=_PAGE, content_type="text/html")
+    return web.Response(body=_PAGE.encode(), headers={"Content-Type": "text/html"})
 
 
 def unauthorized() -> web.Response:

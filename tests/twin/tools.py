@@ -75,7 +75,8 @@ async def _task(call: ToolCall) -> tuple[str, str, Json]:
             "permission": [*denied, {"permission": "task", "pattern": "*", "action": "deny"}],
         },
     )
-    known = {"parentSessionId": run.session_id, "sessionId": child["id"]}
+    model = {"modelID": child["model"]["id"], "providerID": child["model"]["providerID"]}
+    known = {"parentSessionId": run.session_id, "sessionId": child["id"], "model": model}
     call.start(title=title, metadata=known)
     parts = [{"type": "text", "text": call.args["prompt"]}]
     runs.write_prompt(child, {"parts": parts, "agent": agent}, new_id("msg"))
@@ -111,7 +112,9 @@ async def _write(call: ToolCall) -> tuple[str, str, Json]:
     path = await _leave_for(call)
     exists = path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_text(encoding="utf-8") if exists else None
     path.write_text(str(call.args["content"]), encoding="utf-8")
+    call.run.changes.note(path, before, str(call.args["content"]))
     metadata = {"filepath": str(path), "exists": exists, "truncated": False}
     return "Wrote file successfully.", str(path).lstrip("/"), metadata
 
@@ -124,6 +127,7 @@ async def _edit(call: ToolCall) -> tuple[str, str, Json]:
         message = "Could not find oldString in the file."
         raise ToolError(message)
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    call.run.changes.note(path, text, text.replace(old, new, 1))
     return "Edit applied successfully.", str(path).lstrip("/"), {"truncated": False}
 
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from tests.twin.changes import Changes
 from tests.twin.model import Begin, Call, Finish, MalformedError, ProviderError, Text
 from tests.twin.shapes import ABORTED, Json, error, now_ms
 from tests.twin.tool_call import ToolCall
@@ -49,6 +50,7 @@ class Run:
         self.is_stopping = False
         self.is_killed = False
         self.task: asyncio.Task[None]
+        self.changes = Changes(self.directory)
         self._backs_off = False
         self._has_answered = False
         self._answer: Answer | None = None  # of the step that is under way
@@ -127,8 +129,9 @@ class Run:
                 if fault.status is not None and fault.status not in _RETRIED:
                     return self._fail(_api_error(fault))
                 attempt += 1
-                self._answer.start_over()
                 await self._back_off(attempt, fault)
+                self._answer.start_over()
+                self.set_status({"type": "busy"})
             except MalformedError as fault:
                 return self._fail(error("UnknownError", str(fault)))
             else:
@@ -142,7 +145,6 @@ class Run:
             async for piece in pieces:
                 match piece:
                     case Begin():
-                        self.set_status_quietly({"type": "busy"})
                         answer.begin()
                     case Text(delta):
                         answer.say(delta)
@@ -161,6 +163,8 @@ class Run:
             self.runs.tell_error(self.session_id, self.directory, _BLOCKED)
             return _Next.IDLE
         answer.finish(finish)
+        if self.changes.of_step:
+            answer.put(self.changes.patch())
         return _Next.STEP if self.rejection is None else _Next.IDLE
 
     def _fail(self, fault: Json) -> _Next:
@@ -199,6 +203,7 @@ class Run:
                 self._begin_aborted()
                 return
             if self._backs_off:  # leaves no trace (facts 4.4)
+                answer.end_text()
                 answer.complete()
                 self.set_status(None)
                 return
@@ -243,10 +248,6 @@ class Run:
             said = {"sessionID": self.session_id, "status": status}
             self.runs.bus.publish(self.directory, "session.status", **said)
 
-    def set_status_quietly(self, status: Json) -> None:
-        """Change the status without a word: a retry that is answered."""
-        self.status = status
-
     def _tell_summary(self, user: Json) -> None:
         """Say what changed so far, on the user message (facts 3.5)."""
         world = self.runs.world
@@ -255,7 +256,7 @@ class Run:
         world.touch(self.session, summary={"additions": 0, "deletions": 0, "files": 0})
         said: dict[str, object] = {"sessionID": self.session_id, "diff": []}
         self.runs.bus.publish(self.directory, "session.diff", **said)
-        world.put_message({**user["info"], "summary": {"diffs": []}})
+        world.put_message({**user["info"], "summary": {"diffs": self.changes.diffs}})
 
     def _newest_user(self) -> Json | None:
         history = self.runs.world.messages(self.session_id)

@@ -127,12 +127,6 @@ class World:
         place = {"messageID": part["messageID"], "partID": part["id"]}
         self._tell(session, "message.part.delta", **place, field="text", delta=delta)
 
-    def drop_parts(self, info: Json) -> None:
-        """Forget what a try that will be repeated has stored."""
-        message = self.message(info["sessionID"], info["id"])
-        if message is not None:
-            message["parts"].clear()
-
     def of(self, directory: str | None) -> Iterator[Json]:
         """Give the sessions of a folder, or of all, newest first (facts 1.5)."""
         for session in reversed(self.sessions.values()):

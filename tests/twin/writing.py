@@ -60,20 +60,19 @@ class Answer:
             self.put({**part, "text": said, "time": time})
 
     def start_over(self) -> None:
-        """Forget a try that failed: the next one writes the same message anew."""
+        """Leave what a failed try has streamed as it is stored, empty; the next one adds to it."""
         self._text, self._said = None, ""
-        self._world.drop_parts(self.info)
 
     def finish(self, reason: str, fault: Json | None = None) -> None:
         """End the step; the message is told twice, and once more with its error."""
         self.put({"type": "step-finish", "reason": reason, "tokens": STEP_TOKENS, "cost": 0})
         total = self._session["tokens"]
         total |= {name: total[name] + STEP_TOKENS[name] for name in ("input", "output")}
-        self.info = {**self.info, "finish": reason, "tokens": STEP_TOKENS}
+        error = {} if fault is None else {"error": fault}
+        self.info = {**self.info, "finish": reason, "tokens": STEP_TOKENS, **error}
         self.complete()
         self._world.put_message(self.info)
         if fault is not None:
-            self.info = {**self.info, "error": fault}
             self._world.put_message(self.info)
 
     def fail(self, fault: Json) -> None:

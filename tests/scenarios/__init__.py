@@ -1,0 +1,1 @@
+"""Scenarios that the twin and the real OpenCode must play alike."""
