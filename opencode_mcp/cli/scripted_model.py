@@ -17,9 +17,8 @@ these words is a directive; all other lines are mere text:
     THEN                        what follows is for the request that brings the tools' results
     REPEAT                      this step answers every further request too
 
-Without a directive it gives a short answer that repeats the beginning of the prompt. Once all steps
-of a script are used, it says that the tools are done. Requests without tools are OpenCode's own
-(titles, summaries): they get a short text at once, whatever the message says.
+Without a directive it repeats the beginning of the prompt. Once all steps are used, it says that
+the tools are done. Requests without tools (titles, summaries) get a short text at once.
 """
 
 from __future__ import annotations
@@ -132,7 +131,6 @@ class ScriptedModel:
             request.outcome = f"status {refusal.status}"
             return refusal
         answer = _Answer(http, request)
-        await answer.begin()
         await answer.give(step)
         return answer.response
 
@@ -158,12 +156,10 @@ class _Answer:
         self._request = request
         self.response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
 
-    async def begin(self) -> None:
-        await self.response.prepare(self._http)
-        await self._send({"role": "assistant", "content": ""})
-
     async def give(self, step: Step) -> None:
         """Do what the step says, in its order, and close the answer."""
+        await self.response.prepare(self._http)
+        await self._send({"role": "assistant", "content": ""})
         texts = [argument.strip() for name, argument in step if name == "SAY"]
         if texts:
             await self._send({"content": "\n".join(texts)})
@@ -269,12 +265,10 @@ def _step_of(request: ModelRequest) -> Step:
     if not request.tools:
         return [("SAY", "Scripted title")]
     steps = parse_script(request.prompt)
-    number = request.step
-    if any(name == "REPEAT" for name, _ in steps[-1]):
-        number = min(number, len(steps) - 1)
-    if number >= len(steps):
+    last = len(steps) - 1
+    if request.step > last and ("REPEAT", "") not in steps[last]:
         return [("SAY", "The tools are done.")]
-    step = steps[number]
+    step = steps[min(request.step, last)]
     if all(name in _NOT_CONTENT for name, _ in step):
         start = " ".join(request.prompt.split())[:_REPEATED_CHARS]
         return [*step, ("SAY", f"You said: {start}")]
