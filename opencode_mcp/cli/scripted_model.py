@@ -123,7 +123,6 @@ class ScriptedModel:
             request.outcome = f"status {refusal.status}"
             return refusal
         answer = _Answer(http, request)
-        await answer.begin()
         await answer.give(step)
         return answer.response
 
@@ -149,12 +148,10 @@ class _Answer:
         self._request = request
         self.response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
 
-    async def begin(self) -> None:
-        await self.response.prepare(self._http)
-        await self._send({"role": "assistant", "content": ""})
-
     async def give(self, step: Step) -> None:
         """Do what the step says, in its order, and close the answer."""
+        await self.response.prepare(self._http)
+        await self._send({"role": "assistant", "content": ""})
         texts = [argument.strip() for name, argument in step if name == "SAY"]
         if texts:
             await self._send({"content": "\n".join(texts)})
@@ -261,12 +258,10 @@ def step_of(request: ModelRequest) -> Step:
     if not request.tools:
         return [("SAY", "Scripted title")]
     steps = parse_script(request.prompt)
-    number = request.step
-    if any(name == "REPEAT" for name, _ in steps[-1]):
-        number = min(number, len(steps) - 1)
-    if number >= len(steps):
+    last = len(steps) - 1
+    if request.step > last and ("REPEAT", "") not in steps[last]:
         return [("SAY", "The tools are done.")]
-    step = steps[number]
+    step = steps[min(request.step, last)]
     if all(name in _NOT_CONTENT for name, _ in step):
         start = " ".join(request.prompt.split())[:_REPEATED_CHARS]
         return [*step, ("SAY", f"You said: {start}")]
