@@ -137,22 +137,32 @@ class Approvals:
         waiting = self.waiting.get(ask_id)
         if waiting is None:
             return False
-        done = await send_answer(client, waiting.ask, waiting.directory, answer, self.clock)
-        gone = [ask_id]
+        taken = [waiting, *self._taken_along(waiting.ask, answer)]
+        # Noted before it is sent: the turn may be over, and judged, before we see the ask gone.
+        notes = [(one.ask, why) for one in taken if why is not None]
+        self._rejected += notes
+        done = False
+        try:
+            done = await send_answer(client, waiting.ask, waiting.directory, answer, self.clock)
+        finally:
+            if not done:
+                self._rejected = [one for one in self._rejected if all(one is not n for n in notes)]
         if done:
             self.answered[ask_id] = answer
-            if isinstance(answer, Reject):
-                gone += self._siblings(waiting.ask)
-        for one in [self.waiting.pop(i, None) for i in gone]:
-            if done and one is not None and why is not None:
-                self._rejected.append((one.ask, why))
+        for one in taken if done else [waiting]:
+            self.waiting.pop(one.ask.id, None)
         return done
 
-    def _siblings(self, ask: Ask) -> list[str]:
+    def _taken_along(self, ask: Ask, answer: Answer) -> list[Waiting]:
+        """Return the other asks that OpenCode rejects with this one (facts 5.4)."""
+        if isinstance(answer, Allow):
+            return []
         return [
-            one.ask.id
+            one
             for one in self.waiting.values()
-            if one.ask.session_id == ask.session_id and type(one.ask) is type(ask)
+            if one.ask.session_id == ask.session_id
+            and type(one.ask) is type(ask)
+            and one.ask.id != ask.id
         ]
 
     def next_to_show(self) -> Waiting | None:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opencode_mcp.engine.answers import Allow, Answer, Ask, Reject, check_fits, send_answer
-from opencode_mcp.errors import InvalidArgumentError, OpencodeError, OpencodeFailedError
+from opencode_mcp.errors import (
+    InvalidArgumentError,
+    OpencodeError,
+    OpencodeFailedError,
+    OpencodeRefusedError,
+)
 from opencode_mcp.opencode.client import OpencodeClient
 from tests.engine.asks import permission, question
 from tests.opencode.fake_server import FakeServer, QuickClock, resets, says
@@ -123,6 +128,15 @@ async def test_an_answer_that_opencode_does_not_act_on_is_no_success(
     server.script(RUNS, YES, *[LISTED] * 20)
     with pytest.raises(OpencodeFailedError):
         await answer(client, Allow())
+
+
+async def test_a_refusal_by_opencode_is_told_at_once(
+    server: FakeServer, client: OpencodeClient
+) -> None:
+    server.script(RUNS, says({"_tag": "BadRequest"}, 400), LISTED)
+    with pytest.raises(OpencodeRefusedError):
+        await answer(client, Allow())
+    assert len(server.seen) == 2
 
 
 async def test_a_reply_that_never_arrives_is_told(

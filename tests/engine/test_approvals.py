@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.answers import Allow, Reject
@@ -116,6 +117,36 @@ async def test_a_rejection_tells_of_what_it_took_along(
 
     assert [ask.id for ask in found.asks] == ["que_1", "per_3"]
     assert messages(found) == ["2 asks were rejected, because somebody said no: bash ls; bash ls"]
+
+
+async def test_a_rejection_is_told_although_the_turn_is_over_before_the_ask_is_seen_gone(
+    clock: SetClock, server: FakeServer, client: OpencodeClient
+) -> None:
+    """Seen on OpenCode: the keeper judged the turn while the reply was being confirmed."""
+    found = approvals(clock)
+    found.saw([permission()], _TREE)
+    told: list[str] = []
+
+    async def over_already(_server: FakeServer, _request: web.Request) -> web.StreamResponse:
+        found.saw_none()
+        told.extend(messages(found))
+        return web.json_response([])
+
+    server.script(says(body=True), over_already)
+    assert await found.reject(client, "per_1", "somebody said no")
+    assert told == ["1 ask was rejected, because somebody said no: bash ls"]
+    assert messages(found) == told
+
+
+async def test_a_rejection_that_came_to_nothing_is_not_told(
+    clock: SetClock, server: FakeServer, client: OpencodeClient
+) -> None:
+    found = approvals(clock)
+    found.saw([permission()], _TREE)
+    gone = {"_tag": "PermissionNotFoundError", "requestID": "per_1", "message": "no"}
+    server.script(says(gone, 404))
+    assert not await found.reject(client, "per_1", "somebody said no")
+    assert not messages(found)
 
 
 async def test_what_a_caller_rejects_is_not_told_back_as_a_warning(

@@ -174,3 +174,24 @@ def test_kubernetes_service_links_are_passed_over_and_reported(project: Path) ->
 def test_port_that_is_no_service_link_is_refused(project: Path) -> None:
     (fault,) = faults(project, {"OPENCODE_MCP_PORT": "8000"})
     assert "unknown variable" in fault
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({"MAX_SANDBOX": "read-only"}, "OPENCODE_MCP_MAX_SANDBOX, read-only"),
+        (
+            {"MAX_SANDBOX": "workspace-write", "DEFAULT_SANDBOX": "danger-full-access"},
+            "OPENCODE_MCP_MAX_SANDBOX, workspace-write",
+        ),
+        (
+            {"ALLOWED_APPROVAL_POLICIES": "on-request,caller"},
+            "OPENCODE_MCP_ALLOWED_APPROVAL_POLICIES, on-request, caller",
+        ),
+    ],
+)
+def test_a_default_beyond_the_ceiling_is_refused(
+    project: Path, environ: dict[str, str], named: str
+) -> None:
+    (fault,) = faults(project, {f"OPENCODE_MCP_{name}": text for name, text in environ.items()})
+    assert named in fault
