@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 #: of all contents together: each is in the text and in its entry (contract §3: 45,000 in all)
 _CONTENT_CHARS = 16_000
+#: what stands around an answer: where the turn stands, and the next call
+_FRAME_CHARS = 600
+_LEAST_CHARS = 200
 #: nothing to act on: the turn goes on, or nobody knows
 _PENDING = frozenset({"running", "stopping", "unknown"})
 
@@ -92,6 +95,11 @@ class Batch:
 
     @property
     def _chars(self) -> int:
+        """How long one answer may be."""
+        return max(_LEAST_CHARS, self._entry_chars - _FRAME_CHARS)
+
+    @property
+    def _entry_chars(self) -> int:
         return _CONTENT_CHARS // len(self._references)
 
     def _present(self, members: list[Member]) -> Result:
@@ -102,7 +110,7 @@ class Batch:
         result: Result = {
             "kind": "batch",
             "status": "ready" if met else "waiting",
-            "content": "\n\n".join([head, *(entry["content"] for entry in entries)]),
+            "content": "\n\n".join([head, *map(_paragraph, members, entries)]),
             "waitFor": self._wait_for,
             "reason": "condition" if met else "deadline",
             "results": entries,
@@ -117,10 +125,15 @@ class Batch:
             now = self._engine.clock.now()
             result = present_keeper(member.keeper, max_chars=self._chars, now=now)
         kept = {name: result[name] for name in _KEPT if name in result}  # type: ignore[literal-required]
-        kept["content"], cut = clip(result["content"], self._chars)
+        kept["content"], cut = clip(result["content"], self._entry_chars)
         if cut:
             kept["truncated"] = True
         return cast("Entry", kept)
+
+
+def _paragraph(member: Member, entry: Entry) -> str:
+    """Return what the text says of one session; its id stands first, so that it is never cut."""
+    return f"{member.reference} · {entry['status']}\n{entry['content']}"
 
 
 _KEPT = (

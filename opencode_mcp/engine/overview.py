@@ -74,6 +74,7 @@ class Overview:
         try:
             reached = await self._instances.of(session)
             if keeper is not None and known and keeper.connection is reached.connection:
+                keeper.observer.session = reached.session  # as it is wanted now, e.g. ended
                 verdict = await keeper.refresh()
                 session = await free_if_settled(self._store, keeper.observer, moved=reached.moved)
                 watched = keeper if session.phase is Phase.ACTIVE else None

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.support.polling import eventually, steadily
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import bash, tool, write
+from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.real.support.bridge import Answer, Bridge
     from tests.real.support.witness import Witness
+    from tests.support.bridge import Answer, Bridge
 
 #: a finish that OpenCode does not know: it asks the model again
 _AGAIN = "FINISH:weird"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import aiohttp
 
-from tests.real.support.polling import PATIENCE_S, eventually
+from tests.support.polling import PATIENCE_S, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
