@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.polling import eventually
+from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
     from tests.support.bridge import Answer, Bridge
@@ -54,3 +54,13 @@ async def settled_end(bridge: Bridge, session_id: str, *, within_s: float = 15) 
 
     await eventually(check, within_s=within_s, what=f"{session_id} is ended")
     return answers[-1]
+
+
+async def nothing_runs(twin: Twin, *, within_s: float = 5) -> None:
+    """Fail unless nothing runs in the twin, and nothing begins to."""
+
+    async def check() -> bool:
+        return not twin.runs.running and not twin.model.open_streams
+
+    await eventually(check, within_s=within_s, what="nothing runs")
+    await steadily(check, for_s=0.3, what="nothing runs any more")

@@ -58,7 +58,7 @@ async def test_without_any_events_a_turn_is_answered_all_the_same(
     bridge: Bridge, twin: Twin, project: Path, fault: Fault
 ) -> None:
     twin.fail(fault, path=EVENTS, times=None)
-    call = asyncio.create_task(bridge.start("SLOW:20,20\nSAY:heard", project))
+    call = asyncio.create_task(bridge.start("SLOW:20,1\nSAY:heard", project))
     await streaming(twin)
     await twin.runs.settled(next(iter(twin.world.sessions)))
     ended = time.monotonic()
@@ -72,7 +72,7 @@ async def test_a_stream_that_is_dropped_in_a_turn_loses_nothing(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """The end falls into the gap: after each reconnect, what was missed is read (facts 3.1)."""
-    call = asyncio.create_task(bridge.start("SLOW:20,20\nSAY:heard", project))
+    call = asyncio.create_task(bridge.start("SLOW:20,1\nSAY:heard", project))
     await streaming(twin)
     refused = twin.fail(Status(503), path=EVENTS, times=None)
     twin.drop_streams()
@@ -89,7 +89,7 @@ async def test_a_stream_that_is_dropped_in_a_turn_loses_nothing(
 async def test_a_stream_that_breaks_again_and_again_loses_nothing(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    call = asyncio.create_task(bridge.start("SLOW:40,20\nSAY:heard", project))
+    call = asyncio.create_task(bridge.start("SLOW:40,1\nSAY:heard", project))
     await streaming(twin)
 
     async def drop() -> bool:
@@ -131,7 +131,7 @@ async def test_an_opencode_that_lost_its_memory_in_a_turn_is_told_as_it_is(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Facts 9.1-9.3: nothing resumes, half a message stays for ever, a new prompt works."""
-    call = asyncio.create_task(bridge.start("SLOW:400,20\nSAY:never", project))
+    call = asyncio.create_task(bridge.start("SLOW:400,1\nSAY:never", project))
     await streaming(twin)
     await twin.restart()
     answer = await call

@@ -59,7 +59,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(
     bridge: Bridge, twin: Twin, project: Path, read: str, fault: str
 ) -> None:
     """Three times in a row, in the middle of a turn: the turn is neither lost nor given up."""
-    call = asyncio.create_task(bridge.start("SLOW:20,20", project))
+    call = asyncio.create_task(bridge.start("SLOW:20,1", project))
     await streaming(twin)
     planned = twin.fail(FAULTS[fault], path=READS[read], times=3)
     answer = await call
@@ -91,7 +91,7 @@ async def test_the_answer_is_given_although_the_status_stays_busy(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Case B07, for ever: the answer after a settle time; a reply is refused, an end works."""
-    call = asyncio.create_task(bridge.start("SLOW:20,20", project, wait_seconds=20))
+    call = asyncio.create_task(bridge.start("SLOW:20,1", project, wait_seconds=20))
     await streaming(twin)
     session_id = only_session(twin)
     busy = always_busy(twin, session_id)
@@ -142,7 +142,7 @@ async def test_a_session_that_opencode_keeps_in_another_folder_is_asked_for_ther
     twin.world.create = lambda directory, body: create(  # type: ignore[method-assign]
         directory and elsewhere, body
     )
-    answer = await bridge.start("SLOW:20,20", project)
+    answer = await bridge.start("SLOW:20,1", project)
 
     assert answer.status == "completed"
     assert answer.structured["directory"] == elsewhere
@@ -202,7 +202,7 @@ async def test_a_hung_opencode_does_not_hang_the_look_at_it(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Contract §3: `unknown` is no error, and the turn is not given up."""
-    session_id = await bridge.begin("SLOW:20,20", project)
+    session_id = await bridge.begin("SLOW:20,1", project)
     hung = twin.fail(Hang(), times=None)
     began = time.monotonic()
     status = await bridge.status(session_id)
@@ -218,7 +218,7 @@ async def test_a_hung_opencode_does_not_hang_the_look_at_it(
 async def test_a_turn_goes_on_through_a_hang_and_is_answered_after_it(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    call = asyncio.create_task(bridge.start("SLOW:20,20", project))
+    call = asyncio.create_task(bridge.start("SLOW:20,1", project))
     await streaming(twin)
     hung = twin.fail(Hang(), path=r"^/(session|permission|question)", times=None)
     await eventually(lambda: _reached(hung), within_s=10, what="it was asked while it hung")
