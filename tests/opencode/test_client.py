@@ -290,6 +290,14 @@ async def test_a_prompt_sends_what_is_chosen_and_any_text(
     }
 
 
+async def test_a_prompt_of_megabytes_arrives_whole(
+    server: FakeServer, client: OpencodeClient
+) -> None:
+    server.script(says_nothing(204))
+    await client.prompt_async("ses_1", Prompt("msg_7", "x" * 3_000_000))
+    assert len(sent(server)[2]["parts"][0]["text"]) == 3_000_000
+
+
 async def test_a_prompt_answered_with_the_web_app_was_not_taken_for_accepted(
     server: FakeServer, client: OpencodeClient
 ) -> None:
