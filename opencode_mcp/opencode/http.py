@@ -14,6 +14,7 @@ No error text holds a body, a header, a query or a credential.
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -161,7 +162,8 @@ class Http:
             async with self._session.request(
                 call.method,
                 self._url(call),
-                data=call.body,
+                # a reader, not bytes: a prompt of some MB is then written piece by piece
+                data=None if call.body is None else io.BytesIO(call.body),
                 headers=None if call.body is None else {"Content-Type": "application/json"},
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=left_s * _CONNECT_SHARE),
                 allow_redirects=False,
