@@ -236,6 +236,11 @@ class OpencodeClient(AskRoutes):
         call = Call(_READ, "GET", "/config/providers", {"directory": directory})
         return await self._http.read(call, _PROVIDERS, timeout_s=timeout_s)
 
+    async def dispose(self, directory: str, *, timeout_s: float | None = None) -> None:
+        """Drop all that OpenCode holds in memory for a folder; its runs are aborted (facts 9.5)."""
+        call = Call(_CHANGE, "POST", "/instance/dispose", {"directory": directory})
+        await self._http.read(call, _TRUE, timeout_s=timeout_s)
+
     def stream_events(
         self, *, silence_s: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
