@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
@@ -11,6 +12,7 @@ import aiohttp
 from bench.measure import Stopwatch
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from types import TracebackType
 
 _PAUSE_S = 0.05
@@ -63,6 +65,54 @@ class ByHand:
             message = f"the turn by hand did not end well: {messages[-1]['info']}"
             raise RuntimeError(message)
         return session_id, watch.ms
+
+    async def prompt(self, text: str) -> str:
+        """Create a session and prompt it; return its id."""
+        session_id = await self.create()
+        body = {"parts": [{"type": "text", "text": text}]}
+        await self._call("POST", f"/session/{session_id}/prompt_async", json=body)
+        return session_id
+
+    async def read(self, session_id: str) -> None:
+        """Do the reads that an answer needs: the status and the messages, at once."""
+        status, messages = await asyncio.gather(
+            self._call("GET", "/session/status", params=self._query),
+            self._call("GET", f"/session/{session_id}/message", params={"limit": "20"}),
+        )
+        if session_id in status or messages[-1]["info"].get("finish") != "stop":
+            message = f"the turn by hand did not end well: {messages[-1]['info']}"
+            raise RuntimeError(message)
+
+    @asynccontextmanager
+    async def events(self) -> AsyncIterator[aiohttp.StreamReader]:
+        """Open the event stream and wait for its first event."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
+        async with self._http.get("/global/event", timeout=timeout) as answer:
+            await answer.content.readline()
+            yield answer.content
+
+    async def turns(self, prompt: str, count: int) -> float:
+        """Run so many turns at once, with one event stream for all; return the milliseconds."""
+        watch = Stopwatch()
+        running: set[str] = set()
+        async with self.events() as events:
+            starts = asyncio.gather(*(self.prompt(prompt) for _ in range(count)))
+            idle: set[str] = set()
+            reads: list[asyncio.Task[None]] = []
+            async for line in events:
+                if b'"session.idle"' not in line:
+                    continue
+                event = json.loads(line[5:])
+                session_id = event["payload"]["properties"]["sessionID"]
+                if session_id not in idle:
+                    idle.add(session_id)
+                    reads.append(asyncio.create_task(self.read(session_id)))
+                if starts.done():
+                    running = running or set(starts.result())
+                    if running <= idle:
+                        break
+            await asyncio.gather(starts, *reads)
+        return watch.ms
 
     async def end(self, session_id: str) -> float:
         """Do the requests and the pause of the end procedure; return the milliseconds."""

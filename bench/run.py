@@ -10,9 +10,11 @@ import asyncio
 import os
 import sys
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from rich.console import Console
@@ -21,9 +23,11 @@ from rich.table import Table
 from bench.by_hand import ByHand
 from bench.measure import Comparison, Stopwatch, alternate
 from bench.spawn import Spawned, spawn
+from bench.turns import idle_to_answer, parallel_turns, token_cost
 from opencode_mcp.cli.scripted_model import ScriptedModel
 from tests.real.support.opencode_server import OpencodeServer
 from tests.real.support.sandbox import Sandbox, write_project
+from tests.support.bridges import bare_env
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +84,23 @@ async def _turns_and_ends(
             times=_TIMES,
             allowed=1.15,
         )
-    return [turns, ends]
+        idle = await idle_to_answer(client, hand, project, _TIMES)
+        many = await parallel_turns(client, hand, project)
+    return [turns, ends, idle, many]
+
+
+async def _tokens(environ: Mapping[str, str], base: Path) -> list[Comparison]:
+    async with AsyncExitStack() as stack:
+
+        async def connect(more: Mapping[str, str]) -> tuple[Client[StdioTransport], int]:
+            before = {child.pid for child in psutil.Process().children()}
+            env = {**environ, **more}
+            transport = StdioTransport(_OURS[0], _OURS[1:], env=env, keep_alive=False)
+            client = await stack.enter_async_context(Client(transport))
+            (pid,) = {child.pid for child in psutil.Process().children()} - before
+            return client, pid
+
+        return await token_cost(connect, base)
 
 
 async def _spawns(environ: Mapping[str, str]) -> list[Comparison]:
@@ -116,7 +136,7 @@ async def _measure() -> list[Comparison]:
             sandbox = Sandbox(base / "home", model.url)
             async with OpencodeServer(sandbox, write_project(base / "workdir")) as server:
                 environ = {
-                    **sandbox.bare_env(sandbox.home),
+                    **bare_env(sandbox.home),
                     "OPENCODE_MCP_SERVER_URL": server.url,
                     "OPENCODE_MCP_SERVER_PASSWORD": server.password,
                     "OPENCODE_MCP_DATABASE": str(base / "tracking.db"),
@@ -127,6 +147,7 @@ async def _measure() -> list[Comparison]:
                 }
                 return [
                     *await _turns_and_ends(server, project, environ),
+                    *await _tokens(environ, base),
                     *await _spawns(environ),
                 ]
 

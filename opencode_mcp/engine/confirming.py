@@ -119,5 +119,8 @@ async def _refuse_foreign_data(store: Store, connection: Connection, session: Se
 async def _confirm_quiet(client: OpencodeClient, tree: Tree, budget: Budget) -> None:
     """Make sure that nothing of the tree runs: a deleted session still can (facts 6.2, 6.3)."""
     while busy := await read_busy(client, tree, timeout_s=budget.left_s()):
-        await asyncio.gather(*(client.abort(i, timeout_s=budget.left_s()) for i in busy))
+        left_s = budget.left_s()
+        await asyncio.gather(
+            *(client.abort(i, tree.directory_of[i], timeout_s=left_s) for i in busy)
+        )
         await budget.pause(_RECHECK_S)

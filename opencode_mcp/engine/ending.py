@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,8 @@ class Ender:
         self._keepers = keepers
         self._clock = clock
         self._cleanup_timeout_s = cleanup_timeout_s
+        #: how often each end came to nothing within its limit, in this process
+        self._failures: Counter[str] = Counter()
         self._under_way: dict[str, asyncio.Task[Ended | Unconfirmed]] = {}
 
     async def end(
@@ -109,7 +112,8 @@ class Ender:
         session = await self._store.resolve(session_id)
         ending = session.ending if session else None
         action = ending.action if ending else EndAction.DELETE
-        pause = timedelta(seconds=backoff_s(ending.attempt if ending else 0))
+        pause = timedelta(seconds=backoff_s(self._failures[session_id]))
+        self._failures[session_id] += 1
         await self._store.note_next_try(session_id, self._clock.now() + pause)
         log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
         return Unconfirmed(session_id, action, reason, cause)
@@ -278,6 +282,7 @@ class Ender:
             answer_json=answer_json(ended),
         )
         await self._store.finish_end(tombstone, lease.fence)
+        self._failures.pop(session.id, None)
         note = (("SESSION_ENDED", "the session was ended"),)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))
         log.info("session ended", extra={"session_id": session.id, "action": ended.action.value})

@@ -92,11 +92,13 @@ class Halt:
 
     async def _abort(self, budget: Budget) -> None:
         """Send the abort before any look: an OpenCode that hangs must get it, too."""
-        session_id = self._observer.session.id
+        session = self._observer.session
         self.is_sent = True
         self._announce()
         try:
-            await self._observer.connection.client.abort(session_id, timeout_s=budget.left_s())
+            await self._observer.connection.client.abort(
+                session.id, session.directory, timeout_s=budget.left_s()
+            )
         except OpencodeError as error:
             self.is_sent = self.is_answered or error.outcome_unknown
             raise

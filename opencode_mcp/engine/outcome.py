@@ -71,8 +71,8 @@ class Evidence:
     stop_reason: StopReason | None
     #: idle for so long, over several reads, that nothing more will come
     settled: bool
-    #: case B07: the status has said busy for `BUSY_SETTLE_S` although all that time the newest
-    #: message was an answer that ends the turn (`steps.is_finished_while_listed_as_busy`)
+    #: case B07: the status has said busy for the observer's settle time (some 3 s) although the
+    #: newest message was an answer that ends the turn (`steps.is_finished_while_listed_as_busy`)
     overdue_busy: bool = False
     #: what could not be read of the turn; None: all was
     unread: Unread | None = None

@@ -88,7 +88,7 @@ async def make_quiet(
         busy, asks = await _look(client, session, stopped, budget)
         stopped.was_busy |= bool(busy)
         if busy or (abort_first and not rounds):
-            await _abort(client, busy or [session.id], budget)
+            await _abort(client, stopped.tree, busy or [session.id], budget)
         if busy or asks:
             await _reject(client, stopped, budget)
         clean_rounds = 0 if busy or asks else clean_rounds + 1
@@ -118,10 +118,11 @@ async def _look(
     return busy, asks
 
 
-async def _abort(client: OpencodeClient, ids: list[str], budget: Budget) -> None:
+async def _abort(client: OpencodeClient, tree: Tree, ids: list[str], budget: Budget) -> None:
     """Abort parents before children, one after the other (facts 7.3, style B7)."""
     for session_id in ids:
-        await client.abort(session_id, timeout_s=budget.left_s())
+        directory = tree.directory_of[session_id]
+        await client.abort(session_id, directory, timeout_s=budget.left_s())
 
 
 async def _reject(client: OpencodeClient, stopped: Stopped, budget: Budget) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from opencode_mcp.errors import (
     OpencodeError,
     OpencodeNotFoundError,
-    OpencodeUnavailableError,
     SubmissionUnconfirmedError,
 )
 from opencode_mcp.lifecycle import Phase
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 #: how often, and how long apart, a prompt whose answer was lost is looked for
 _LOOKS = 8
 _LOOK_GAP_S = 0.25
-#: between tries of a prompt that never left: an OpenCode that restarts is back in seconds
-_RESEND_PAUSES_S = (0.25, 1.0)
 
 
 class Submitter:
@@ -48,7 +45,7 @@ class Submitter:
         keeper = self._keepers.make(connection, session, turn)
         with self._keepers.beginning(keeper) as observe:
             try:
-                await self._send(connection, session, _prompt(session, turn, prompt))
+                await connection.client.prompt_async(session.id, _prompt(session, turn, prompt))
             except OpencodeError as error:
                 if not error.outcome_unknown:
                     await self._store.refuse_turn(turn)
@@ -59,17 +56,6 @@ class Submitter:
                     raise _unconfirmed(session) from error
             observe()
         return keeper
-
-    async def _send(self, connection: Connection, session: Session, prompt: Prompt) -> None:
-        """Send it; again, under the same id, only if OpenCode provably never got it."""
-        for pause_s in (*_RESEND_PAUSES_S, None):
-            try:
-                return await connection.client.prompt_async(session.id, prompt)
-            except OpencodeUnavailableError as error:
-                if error.outcome_unknown or pause_s is None:
-                    raise
-            await self._clock.sleep(pause_s)
-        return None
 
     async def _arrived(self, connection: Connection, session: Session, turn: Turn) -> bool:
         """Settle a lost answer by reading our own message; false: it is not there, or not known."""

@@ -205,9 +205,16 @@ class OpencodeClient(AskRoutes):
         call = Call(_SUBMISSION, "POST", path, body=_json(_prompt_body(prompt)), status=204)
         await self._http.send(call, timeout_s=timeout_s)
 
-    async def abort(self, session_id: str, *, timeout_s: float | None = None) -> None:
-        """Stop what the session does. Success proves nothing: read the status (facts 4.5)."""
-        call = Call(_CHANGE, "POST", f"/session/{segment(session_id)}/abort")
+    async def abort(
+        self, session_id: str, directory: str, *, timeout_s: float | None = None
+    ) -> None:
+        """Stop what the session does. Success proves nothing: read the status (facts 4.5).
+
+        The folder matters for a deleted session that still runs: OpenCode cannot look it up any
+        more, and in another folder answers `true` and does nothing (tried on 1.18.33).
+        """
+        path = f"/session/{segment(session_id)}/abort"
+        call = Call(_CHANGE, "POST", path, {"directory": directory})
         await self._http.read(call, _TRUE, timeout_s=timeout_s)
 
     async def delete_session(self, session_id: str, *, timeout_s: float | None = None) -> bool:
@@ -235,6 +242,11 @@ class OpencodeClient(AskRoutes):
         """List the providers and models that are set up for this folder."""
         call = Call(_READ, "GET", "/config/providers", {"directory": directory})
         return await self._http.read(call, _PROVIDERS, timeout_s=timeout_s)
+
+    async def dispose(self, directory: str, *, timeout_s: float | None = None) -> None:
+        """Drop all that OpenCode holds in memory for a folder; its runs are aborted (facts 9.5)."""
+        call = Call(_CHANGE, "POST", "/instance/dispose", {"directory": directory})
+        await self._http.read(call, _TRUE, timeout_s=timeout_s)
 
     def stream_events(
         self, *, silence_s: float

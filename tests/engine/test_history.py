@@ -123,15 +123,26 @@ async def test_a_look_after_a_pause_reads_all_that_came() -> None:
 
 
 async def test_what_was_unfinished_is_read_again() -> None:
-    """A step that was unfinished at one look, and is far from the newest at the next."""
+    """Though newer steps were complete at the last look already, and are among the news."""
     unfinished = assistant(tool("running"), finish=None, completed=False, id="msg_s1")
-    pages = _Pages([_own(), *_steps(1), unfinished])
+    first, _, *others = _steps(6)
+    pages = _Pages([_own(), first, unfinished, *others])
     history = TurnHistory(_turn())
     await history.read(pages)
-    pages.history = [_own(), *_steps(40)]
+    pages.history = [_own(), *_steps(9)]
     read = await history.read(pages)
     assert _ids(read.messages) == _ids(pages.history)
     assert read.messages[2].info.finish == "tool-calls"
+
+
+async def test_a_turn_that_outgrows_its_bounds_between_looks_says_so() -> None:
+    pages = _Pages([_own(), *_steps(MAX_MESSAGES - 5)])
+    history = TurnHistory(_turn())
+    assert (await history.read(pages)).unread is None
+    pages.history += _steps(10, first=MAX_MESSAGES - 5)
+    read = await history.read(pages)
+    assert len(read.messages) == MAX_MESSAGES
+    assert read.unread is Unread.EARLIER
 
 
 async def test_the_summary_of_changes_is_read_at_the_end() -> None:

@@ -231,7 +231,7 @@ _CASES = {
         None,
     ),
     "compaction-then-the-prompt-again": (
-        judged(user(), _NO_TRACE, *summary(), user(at_ms=START_MS + 400), assistant(text("done"))),
+        judged(user(), _NO_TRACE, *summary(), user(at_ms=_LATER), assistant(text("done"))),
         "completed",
         None,
     ),

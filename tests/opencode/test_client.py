@@ -327,7 +327,15 @@ async def test_a_submission_whose_answer_is_lost_is_seen_once_and_unknown(
 
 AT = datetime(2026, 11, 29, 14, 16, 4, 655000, UTC)
 CHANGES = [
-    pytest.param(lambda c: c.abort("ses_1"), ("POST", "/session/ses_1/abort", b""), id="abort"),
+    pytest.param(
+        # a deleted session that runs is found in its own folder only
+        lambda c: c.abort("ses_1", "/p"),
+        ("POST", "/session/ses_1/abort?directory=%2Fp", b""),
+        id="abort",
+    ),
+    pytest.param(
+        lambda c: c.dispose("/p"), ("POST", "/instance/dispose?directory=%2Fp", b""), id="dispose"
+    ),
     pytest.param(
         lambda c: c.reject_permission("per_1", "/p"),
         # a message beside it would let the turn go on (facts 5.3)
@@ -400,7 +408,7 @@ async def test_reading_what_is_not_there_is_not_found(
     "use",
     [
         pytest.param(lambda c: c.delete_session(".."), id="delete"),
-        pytest.param(lambda c: c.abort("."), id="abort"),
+        pytest.param(lambda c: c.abort(".", "/p"), id="abort"),
         pytest.param(lambda c: c.message("ses_1", ""), id="message"),
     ],
 )

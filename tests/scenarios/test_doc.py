@@ -49,6 +49,9 @@ _READS: dict[str, Any] = {
     "questions": list[QuestionRequest],
     "reject_permission": bool,
     "reject_question": bool,
+    "reply_permission": bool,
+    "reply_question": bool,
+    "dispose": bool,
     "delete_session": bool,
     "archive_session": RemoteSession,
     "agents": list[Agent],
@@ -64,7 +67,9 @@ def _calls(
     return {
         "health": client.health,
         "paths": lambda: client.paths(folder),
-        "create_session": lambda: client.create_session(folder, title="T", metadata={"a": "b"}),
+        "create_session": lambda: client.create_session(
+            folder, title="T", metadata={"a": "b"}, denied=("edit",)
+        ),
         "session": lambda: client.session(session_id),
         "sessions": lambda: client.sessions(folder),
         "children": lambda: client.children(session_id),
@@ -72,15 +77,20 @@ def _calls(
         "prompt_async": lambda: client.prompt_async(session_id, prompt),
         "messages": lambda: client.messages(session_id, limit=1),
         "message": lambda: client.message(session_id, "msg_doc"),
-        "abort": lambda: client.abort(session_id),
+        "abort": lambda: client.abort(session_id, folder),
         "permissions": lambda: client.permissions(folder),
         "questions": lambda: client.questions(folder),
         "reject_permission": lambda: client.reject_permission("per_none", folder),
         "reject_question": lambda: client.reject_question(question_id, folder),
+        "reply_permission": lambda: client.reply_permission(
+            "per_none", folder, "reject", message="no"
+        ),
+        "reply_question": lambda: client.reply_question("que_none", folder, [["a"]]),
         "agents": lambda: client.agents(folder),
         "providers": lambda: client.providers(folder),
         "archive_session": lambda: client.archive_session(session_id, datetime.now(UTC)),
         "delete_session": lambda: client.delete_session(session_id),
+        "dispose": lambda: client.dispose(folder),
     }
 
 

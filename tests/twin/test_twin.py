@@ -210,6 +210,21 @@ async def test_a_prompt_resolves_as_slowly_as_wanted_and_an_abort_before_is_lost
     assert await peer.is_busy(session_id)
 
 
+async def test_a_prompt_that_is_deleted_before_it_resolves_leaves_no_word(
+    twin: Twin, peer: Peer
+) -> None:
+    """Facts 6.4."""
+    twin.pace.resolving_s = 0.1
+    session_id = await peer.create()
+    async with peer.hear() as heard:
+        await peer.prompt(session_id, "SAY:x")
+        await peer.call("DELETE", f"/session/{session_id}")
+        other = await peer.run("SAY:later")
+        await heard.idle(other)
+
+    assert [event["type"] for event in heard.of(session_id)] == ["session.deleted"]
+
+
 async def test_compaction_in_the_middle_goes_on_with_a_prompt_of_its_own(
     twin: Twin, peer: Peer
 ) -> None:

@@ -1,0 +1,100 @@
+"""What is made sure of before a prompt goes out, on the twin: a folder that is warm and well."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from opencode_mcp.engine.admission import warm
+from opencode_mcp.engine.instances import Connection
+from opencode_mcp.errors import OpencodeUnavailableError
+from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode.events import EventHub
+from opencode_mcp.records import Instance, InstanceKind
+from tests.twin import Status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from tests.support.bridge import Bridge
+    from tests.twin import Twin
+
+PROVIDERS = "GET /config/providers"
+DISPOSE = "POST /instance/dispose"
+
+
+@pytest_asyncio.fixture
+async def connect(twin: Twin) -> AsyncIterator[Callable[[InstanceKind], Connection]]:
+    """Give a connection to the twin that takes it for one of ours, or for somebody else's."""
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            OpencodeClient(
+                twin.url, username=twin.username, password=twin.password, request_timeout_s=5
+            )
+        )
+        events = await stack.enter_async_context(EventHub(client))
+
+        def make(kind: InstanceKind) -> Connection:
+            url = twin.url if kind is InstanceKind.ATTACH else None
+            return Connection(Instance("one", kind, url, None, None), client, events)
+
+        yield make
+
+
+def poison(twin: Twin) -> None:
+    """Make a folder's providers unreadable as long as OpenCode's own retries last."""
+    twin.fail(Status(503), path=r"^/config/providers$", times=4)
+
+
+async def test_a_folder_is_warmed_once(bridge: Bridge, twin: Twin, project: Path) -> None:
+    session_id = (await bridge.start("SAY:one", project)).session_id
+    await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:two")
+    await bridge.start("SAY:three", project)
+    lines = twin.lines()
+    assert lines.count(PROVIDERS) == 1
+    assert lines.index(PROVIDERS) < lines.index("POST /session")
+
+
+async def test_a_folder_is_warmed_again_after_a_gap_in_the_events(
+    connect: Callable[[InstanceKind], Connection], twin: Twin, project: Path
+) -> None:
+    """OpenCode may be another process by then, which has read nothing yet."""
+    connection = connect(InstanceKind.ATTACH)
+    await warm(connection, str(project))
+    connection.events.generation += 1
+    await warm(connection, str(project))
+    assert twin.lines() == [PROVIDERS] * 2
+
+
+async def test_a_poisoned_folder_of_our_own_opencode_is_disposed(
+    connect: Callable[[InstanceKind], Connection], twin: Twin, project: Path
+) -> None:
+    poison(twin)
+    await warm(connect(InstanceKind.MANAGED), str(project))
+    lines = twin.lines()
+    assert lines.count(DISPOSE) == 1
+    assert lines[-1] == PROVIDERS
+
+
+async def test_a_poisoned_folder_of_somebody_elses_opencode_is_told_and_left(
+    connect: Callable[[InstanceKind], Connection], twin: Twin, project: Path
+) -> None:
+    """A dispose hits everybody's sessions (facts 9.5)."""
+    poison(twin)
+    with pytest.raises(OpencodeUnavailableError):
+        await warm(connect(InstanceKind.ATTACH), str(project))
+    assert DISPOSE not in twin.lines()
+
+
+async def test_a_poisoned_folder_in_which_a_turn_runs_is_left(
+    connect: Callable[[InstanceKind], Connection], bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    await bridge.begin("SLOW:100000,50", project)
+    poison(twin)
+    with pytest.raises(OpencodeUnavailableError):
+        await warm(connect(InstanceKind.MANAGED), str(project))
+    assert DISPOSE not in twin.lines()
