@@ -113,6 +113,6 @@ class Halt:
         while budget.elapsed_s < until:
             await budget.pause(_QUIET_POLL_S)
             if session.id in await client.statuses(session.directory, timeout_s=budget.left_s()):
-                observer.seen_busy = True
+                observer.saw_busy()
                 await make_quiet(client, session, stopped, budget)
                 return

@@ -58,7 +58,7 @@ class Observer:
         #: the prompt's own message was read: an abort cannot be lost any more (facts 4.6)
         self.seen = False
         #: OpenCode's status has listed the session since the prompt was sent
-        self.seen_busy = False
+        self._seen_busy = False
         #: nothing of the turn runs any more (contract §2.2): an abort of ours was answered and
         #: the session stayed quiet, or its instance is dead, or somebody saw it to be over before
         self.proven_over = turn.finished_at is not None or turn.submission is Submission.REFUSED
@@ -70,6 +70,15 @@ class Observer:
         self.watch: Watch | None = None
         self._idle_since: float | None = None
         self._finished_since: float | None = None
+
+    @property
+    def seen_busy(self) -> bool:
+        """Whether the turn is known to have begun: by a read, or by an event."""
+        return self._seen_busy or (self.watch is not None and self.watch.was_busy)
+
+    def saw_busy(self) -> None:
+        """Note that somebody else's read has seen it busy."""
+        self._seen_busy = True
 
     @property
     def is_unclear(self) -> bool:
@@ -101,7 +110,7 @@ class Observer:
             self._approvals.saw_none()
         else:
             self._idle_since = None
-            self.seen_busy = True
+            self._seen_busy = True
             self.proven_over = False  # a stopped session that turns busy is stopped again
             tree = await read_tree(client, session, timeout_s=None)
             self._approvals.saw((await read_asks(client, tree, timeout_s=None)).all, tree)

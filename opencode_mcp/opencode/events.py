@@ -50,6 +50,8 @@ class Watch:
     """One waiter's view of a session and its descendants; made by `EventHub.watch`."""
 
     def __init__(self, session_id: str) -> None:
+        #: the session was busy since the watch began
+        self.was_busy = False
         #: what the session's newest `session.error` said; for a wrong model the only report
         #: (facts 2.4)
         self.fault: str | None = None
@@ -100,7 +102,8 @@ class Watch:
                 if "error" in event.part("info"):
                     self.wake()
             case "session.status" if event.part("status").get("type") == "busy":
-                pass  # begins a turn that its watcher knows of: nothing to read yet
+                # begins a turn that its watcher knows of: nothing to read yet
+                self.was_busy |= session_id == self._session_id
             case kind if kind in _WAKING or kind.startswith(_WAKING_FAMILIES):
                 if kind == "session.idle":
                     self._running = {k: v for k, v in self._running.items() if k[0] != session_id}

@@ -55,18 +55,6 @@ async def test_a_finish_that_opencode_does_not_know_is_no_end(
     assert answer.structured["finish"] == "stop"
 
 
-async def test_a_turn_of_more_than_a_hundred_messages_is_read_to_its_beginning(
-    bridge: Bridge, project: Path
-) -> None:
-    steps = [f"SAY:step {number}\n{_AGAIN}" for number in range(105)]
-    answer = await bridge.start("\nTHEN\n".join([*steps, "SAY:the end"]), project)
-    settled = await bridge.settled(answer.session_id)
-
-    assert settled.status == "completed"
-    assert settled.text.startswith("the end")
-    assert settled.structured["tokens"]["output"] == 5 * 106, "every step is counted"
-
-
 async def test_a_providers_refusal_keeps_its_numbers_and_not_its_headers(
     bridge: Bridge, project: Path
 ) -> None:
@@ -130,12 +118,7 @@ async def test_a_command_that_an_abort_cut_is_cancelled_with_its_output(
     ("step", "pattern"),
     [
         pytest.param(f"EMPTY\n{_AGAIN}", "empty", id="empty"),
-        pytest.param(f"SAY:<!doctype html><p>sign in\n{_AGAIN}", "html", id="html"),
         pytest.param(tool("nosuch", a=1), "malformed_tool_call", id="unknown-tool"),
-        pytest.param(tool("read", wrong=1), "malformed_tool_call", id="wrong-arguments"),
-        pytest.param(
-            tool("read", filePath="no-such-file.txt"), "same_failing_call", id="same-failing-call"
-        ),
     ],
 )
 async def test_answers_that_repeat_without_progress_end_the_turn(

@@ -96,7 +96,7 @@ async def test_a_cancelled_call_stops_its_turn_and_leaves_the_server_usable(
         server.call(11, "opencode-reply", sessionId=session_id, prompt="SAY:go on")
         reply = structured(await server.answer(11))
 
-        assert len(tools["result"]["tools"]) == 4
+        assert len(tools["result"]["tools"]) == 6
         assert status["status"] == "cancelled"
         assert reply["status"] == "completed"
         assert len(server.answers(7)) <= 1, "at most one message for a cancelled request"

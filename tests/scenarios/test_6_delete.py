@@ -32,7 +32,7 @@ async def test_6_1_only_one_of_five_deletes_succeeds(peer: Peer) -> None:
 async def test_6_2_a_deleted_stream_is_read_to_its_end(peer: Peer) -> None:
     session_id = await peer.create()
     async with peer.hear() as heard:
-        await peer.prompt(session_id, "SLOW:12")
+        await peer.prompt(session_id, "SLOW:40")
         await heard.until(lambda event: event["type"] == "message.part.delta", count=2)
         deleted = await peer.call("DELETE", f"/session/{session_id}")
         busy, streams = await peer.is_busy(session_id), peer.streams(session_id)
@@ -73,6 +73,7 @@ async def test_6_4_a_prompt_that_is_deleted_at_once_does_not_run_on(peer: Peer) 
         await peer.prompt(session_id, "SLOW:600")
         deleted = await peer.call("DELETE", f"/session/{session_id}")
         await heard.until(lambda event: event["type"] == "session.deleted")
+        await peer.abort(session_id, directory=peer.project)  # should it have begun before
         await peer.quiet(session_id)
 
     assert deleted.status == 200

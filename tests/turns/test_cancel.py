@@ -172,7 +172,6 @@ async def test_without_a_wait_it_returns_once_the_abort_was_sent(
 async def test_a_hung_opencode_gets_the_abort_and_the_answer_says_what_is_known(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
-    """Every request hangs: the look beforehand, the abort, and all reads after it."""
     bridge = await bridges.attached(REQUEST_TIMEOUT_SECONDS="30")
     session_id = await bridge.begin(ENDLESS, project)
     await running(twin, session_id)

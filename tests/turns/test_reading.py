@@ -230,3 +230,16 @@ async def test_a_turn_goes_on_through_a_hang_and_is_answered_after_it(
 
 async def _reached(planned: Planned) -> bool:
     return planned.reached.is_set()
+
+
+async def test_a_turn_of_more_than_a_hundred_messages_is_read_to_its_beginning(
+    bridge: Bridge, project: Path
+) -> None:
+    """OpenCode gives pages of a hundred (facts 11.1); on the real one this turn takes a minute."""
+    call = 'TOOL:{"name":"bash","args":{"command":"echo x","description":"say"}}'
+    steps = [f"SAY:step {number}\n{call}" for number in range(105)]
+    answer = await bridge.start("\nTHEN\n".join([*steps, "SAY:the end"]), project)
+
+    assert answer.status == "completed"
+    assert answer.text.startswith("the end")
+    assert answer.structured["toolCallCount"] == 105

@@ -103,15 +103,15 @@ async def test_a_batch_is_ready_when_any_has_news(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     long = await bridge.begin(ENDLESS, project)
-    short = await bridge.begin("SLOW:10,20", project)
+    short = await bridge.begin("SLOW:20,1", project)
     await streaming(twin, count=2)
     answer = await bridge.call("opencode-status", ids=[long, short], wait_seconds=30)
     said = answer.structured
     assert (said["kind"], said["status"], said["reason"]) == ("batch", "ready", "condition")
     assert (said["readyIds"], said["pendingIds"], said["waitFor"]) == ([short], [long], "any")
     assert [entry["status"] for entry in said["results"]] == ["running", "completed"]
-    assert "w9" in said["results"][1]["content"]
-    assert "w9" in answer.text
+    assert "w19" in said["results"][1]["content"]
+    assert "w19" in answer.text
     assert long in answer.text
 
 
