@@ -32,7 +32,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "4.2": "a `setsid` process: it would be left behind on the machine that tests",
         "4.7": "twenty trials: one race near the end is played",
         "6.3": "eight minutes of waiting",
-        "6.4": "that it never runs on: on a loaded machine one was seen to, so it is aborted after it",
+        "6.4": "that it never runs on: under load one was seen to, so it is aborted after it",
         "7.2": "the background route: it answered false, and nobody calls it",
     }
 )
