@@ -12,7 +12,7 @@
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: demo test setup check fmt wheel-test bench clean env opencode
+.PHONY: demo test test-real test-rest setup check fmt wheel-test bench clean env opencode
 
 PYTHON ?= python3
 UV_VERSION := 0.13.9
@@ -26,6 +26,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME UV_PYTHON UV_PROJECT
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 OPENCODE_PATH = $(CURDIR)/$(OPENCODE)
+PYTEST = OPENCODE_MCP_TEST_OPENCODE="$(OPENCODE_PATH)" $(BIN)/python -m pytest --dist worksteal --no-skips
 
 setup: env opencode
 
@@ -53,9 +54,21 @@ $(UV):
 demo: env opencode
 	OPENCODE_MCP_OPENCODE_BIN="$(OPENCODE_PATH)" $(BIN)/opencode-mcp demo $(if $(MODEL),--model "$(MODEL)")
 
+# Two at once: what needs a real OpenCode (two workers, each with an OpenCode of its own, which is
+# what this costs) and all the rest, which mostly waits. With PYTEST_ARGS: just that.
+ifdef PYTEST_ARGS
 test: env opencode
-	OPENCODE_MCP_TEST_OPENCODE="$(OPENCODE_PATH)" \
-		$(BIN)/python -m pytest -n 4 --dist worksteal --no-skips $(PYTEST_ARGS)
+	$(PYTEST) -n 3 $(PYTEST_ARGS)
+else
+test: env opencode
+	+$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-real test-rest
+endif
+
+test-real:
+	$(PYTEST) -n 2 tests/real tests/scenarios
+
+test-rest:
+	$(PYTEST) -n 3 tests --ignore=tests/real --ignore=tests/scenarios
 
 check: env
 	$(BIN)/ruff format --check $(CHECKED)

@@ -87,7 +87,7 @@ async def test_a_missing_id_is_refused(bridge: Bridge) -> None:
 
 async def test_an_id_that_is_not_ours_reaches_nothing(proxied: Bridge, proxy: FaultyProxy) -> None:
     """Case 44: refused or not found, and OpenCode hears nothing at all of it."""
-    for name, wrong in itertools.product(NAMES, HOSTILE.values()):
+    for name, wrong in zip(itertools.cycle(NAMES), HOSTILE.values(), strict=False):
         named: dict[str, object] = {name: wrong}
         reply = await proxied.call("opencode-reply", prompt="SAY:x", **named)
         status = await proxied.call("opencode-status", **named)
