@@ -54,7 +54,7 @@ $(UV):
 demo: env opencode
 	OPENCODE_MCP_OPENCODE_BIN="$(OPENCODE_PATH)" $(BIN)/opencode-mcp demo $(if $(MODEL),--model "$(MODEL)")
 
-# Two at once: what needs a real OpenCode (three workers, each with an OpenCode of its own, which is
+# Two at once: what needs a real OpenCode (two workers, each with an OpenCode of its own, which is
 # what this costs) and all the rest, which mostly waits. With PYTEST_ARGS: just that.
 ifdef PYTEST_ARGS
 test: env opencode
@@ -65,10 +65,10 @@ test: env opencode
 endif
 
 test-real:
-	$(PYTEST) -n 3 tests/real tests/scenarios
+	$(PYTEST) -n 2 tests/real tests/scenarios
 
 test-rest:
-	$(PYTEST) -n 2 tests --ignore=tests/real --ignore=tests/scenarios
+	$(PYTEST) -n 3 tests --ignore=tests/real --ignore=tests/scenarios
 
 check: env
 	$(BIN)/ruff format --check $(CHECKED)
