@@ -105,9 +105,9 @@ def test_refusal_shows_at_most_100_characters_of_the_path_and_none_raw(root: Pat
     assert "\x1b" not in refusal("/\x1b[31mred", [root])
 
 
-@pytest.mark.parametrize("way", ["{top}", "{top}/root/..", "{top}/root/up"])
+@pytest.mark.parametrize("way", ["", "..", "up"])
 def test_refusal_outside_does_not_tell_what_exists(root: Path, tmp_path: Path, way: str) -> None:
-    start = way.replace("{top}", str(tmp_path))
+    start = f"{root}/{way}" if way else str(tmp_path)
     there = refusal(f"{start}/root-secret", [root])
     missing = refusal(f"{start}/root-sekret", [root])
     assert there.replace("secret", "sekret") == missing
