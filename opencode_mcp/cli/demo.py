@@ -22,6 +22,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from rich.console import Console
 
+from opencode_mcp.callers.server import NAMES
 from opencode_mcp.cli.demo_screen import Screen
 from opencode_mcp.cli.scripted_model import DEFAULT_MODEL, ScriptedModel, opencode_config
 from opencode_mcp.clock import Clock
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = dict[str, Any]
 
-TOOLS = {"opencode", "opencode-reply", "opencode-status", "opencode-end"}
 #: a real model may think for minutes; the server's own wait ends before this
 _CALL_LIMIT_S = 660.0
 _WAIT_S = 600
@@ -147,7 +147,7 @@ class Demo:
     async def _session(self, client: Client[StdioTransport]) -> None:
         tools = await client.list_tools()
         self._screen.tools(tools)
-        expect("the tools", {tool.name for tool in tools}, TOOLS)
+        expect("the tools", {tool.name for tool in tools}, set(NAMES))
 
         arguments: Json = {"prompt": self._prompts.first, "title": "Demo", "wait-seconds": _WAIT_S}
         if self._model:
