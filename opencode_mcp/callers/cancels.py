@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.answers import fault_of
-from opencode_mcp.callers.presenting import ending_state, present_turn
+from opencode_mcp.callers.presenting import ending_state, present_turn, present_view
 from opencode_mcp.callers.sizing import fit
 from opencode_mcp.callers.wording import next_call
 from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.engine.overview import View
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,23 +44,12 @@ def present_cancel(cancelled: Cancelled, *, max_chars: int, now: datetime) -> Re
 
 def present_no_turn(session: Session) -> Result:
     """Return the result of a cancel in a session that has no turn."""
-    hint = next_call("idle")
-    return {
-        "kind": "turn",
-        "status": "idle",
-        "content": f"session {session.id} · status: idle. It has no turn: nothing was sent. {hint}",
-        "sessionId": session.id,
-        "threadId": session.id,
-        "executionState": "stopped",
-        "directory": session.directory,
-        "accepted": False,
-        "done": True,
-        "alreadyDone": True,
-        "cancelled": False,
-        "timedOut": False,
-        "hint": hint,
-        "nextAction": hint,
-    }
+    result = present_view(View(session, None, None), max_chars=0, now=session.updated_at)
+    result["content"] = f"It has no turn: nothing was sent.\n\n{result['content']}"
+    result["accepted"], result["done"], result["alreadyDone"] = False, True, True
+    result["cancelled"], result["timedOut"] = False, False
+    result["nextAction"] = result["hint"]
+    return result
 
 
 def _stopping(cancelled: Cancelled) -> Result:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,10 +17,22 @@ _FIRST_PAUSE_S = 2.0
 _MAX_PAUSE_S = 60.0
 
 
-def backoff_s(failures: int) -> float:
-    """Return how many seconds to wait after so many failures; spread, so that none march."""
-    longest = min(_FIRST_PAUSE_S * 2.0 ** min(failures, 10), _MAX_PAUSE_S)
-    return longest * random.uniform(0.75, 1.0)  # noqa: S311 - no secret depends on it
+class Backoff:
+    """How long each intent waits before it is tried again; known to this process only."""
+
+    def __init__(self) -> None:
+        self._failures: Counter[str] = Counter()
+
+    def failed(self, name: str) -> timedelta:
+        """Note a failure and return how long to wait; spread, so that many do not march."""
+        longest = min(_FIRST_PAUSE_S * 2.0 ** min(self._failures[name], 10), _MAX_PAUSE_S)
+        self._failures[name] += 1
+        spread = random.uniform(0.75, 1.0)  # noqa: S311 - no secret depends on it
+        return timedelta(seconds=longest * spread)
+
+    def forget(self, name: str) -> None:
+        """Note that the intent was carried out, or is gone."""
+        self._failures.pop(name, None)
 
 
 class BudgetSpentError(Exception):

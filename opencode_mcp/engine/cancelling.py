@@ -23,7 +23,7 @@ from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
-    from opencode_mcp.engine.instances import Instances
+    from opencode_mcp.engine.instances import Instances, Reached
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.engine.outcome import Verdict
@@ -73,8 +73,9 @@ class Canceller:
     ) -> Cancelled | None:
         """Ask the turn of `message_id` (None: the newest) to stop; watch it for `wait_s` seconds.
 
-        None: the session has no turn. Raises TurnNotFoundError, OpencodeError (its end cannot be
-        read), InstanceUnreachableError: then the wish is recorded for whoever reaches it.
+        None: the session has no turn. Where OpenCode cannot be reached the wish is recorded for
+        whoever reaches it. Raises TurnNotFoundError; OpencodeError and InstanceUnreachableError
+        where the turn is over and its end cannot be read.
         """
         turn = await self._turn(session, message_id)
         if turn is None:
@@ -83,10 +84,18 @@ class Canceller:
             return await self._of_an_older(session, turn)
         if session.phase is Phase.ENDING:  # the end's own abort is pending
             return Cancelled(session, turn, None, accepted=True)
+        return await self._the_newest(session, turn, wait_s)
+
+    async def _the_newest(self, session: Session, turn: Turn, wait_s: float) -> Cancelled:
+        """Cancel the current turn, unless it is over."""
         known = self._keepers.get(session.id)
         if known is not None and known.turn.number == turn.number and known.verdict.is_over:
             return await self._over(known, known.verdict, wait_s)
-        keeper, verdict = await self._look(session, turn)
+        try:
+            reached = await self._instances.of(session)
+        except (InstanceUnreachableError, OpencodeError) as error:
+            return await self._only_record(session, turn, error)
+        keeper, verdict = await self._look(reached, turn)
         if verdict is not None and verdict.is_over:
             return await self._over(keeper, verdict, wait_s)
         return await self._ask(keeper, wait_s)
@@ -120,14 +129,18 @@ class Canceller:
         next_prompt = following.message_id if following else None
         return _already_done(reached.session, turn, await keeper.observer.look_back(next_prompt))
 
-    async def _look(self, session: Session, turn: Turn) -> tuple[Keeper, Verdict | None]:
+    async def _only_record(
+        self, session: Session, turn: Turn, fault: InstanceUnreachableError | OpencodeError
+    ) -> Cancelled:
+        """Keep the wish; nothing can be sent now. Raises `fault` if the turn was over before."""
+        if turn.finished_at is not None:
+            raise fault
+        turn = await self._store.set_stop_reason(turn, StopReason.CANCEL)
+        return Cancelled(session, turn, None, accepted=False, fault=fault)
+
+    async def _look(self, reached: Reached, turn: Turn) -> tuple[Keeper, Verdict | None]:
         """Return the turn's keeper and what it comes to now; None: that cannot be read in time."""
-        try:
-            reached = await self._instances.of(session)
-        except InstanceUnreachableError:
-            await self._store.set_stop_reason(turn, StopReason.CANCEL)
-            raise
-        known = self._keepers.get(session.id)
+        known = self._keepers.get(reached.session.id)
         if known is None or known.turn.number != turn.number:
             known = self._keepers.make(reached.connection, reached.session, turn)
             known.observer.proven_over |= reached.moved

@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections import Counter
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from opencode_mcp.engine.budget import Budget, BudgetSpentError, backoff_s
+from opencode_mcp.engine.budget import Backoff, Budget, BudgetSpentError
 from opencode_mcp.engine.confirming import remove
 from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
 from opencode_mcp.engine.history import read_turn
@@ -67,8 +65,7 @@ class Ender:
         self._keepers = keepers
         self._clock = clock
         self._cleanup_timeout_s = cleanup_timeout_s
-        #: how often each end came to nothing within its limit, in this process
-        self._failures: Counter[str] = Counter()
+        self._backoff = Backoff()
         self._under_way: dict[str, asyncio.Task[Ended | Unconfirmed]] = {}
 
     async def end(
@@ -112,9 +109,8 @@ class Ender:
         session = await self._store.resolve(session_id)
         ending = session.ending if session else None
         action = ending.action if ending else EndAction.DELETE
-        pause = timedelta(seconds=backoff_s(self._failures[session_id]))
-        self._failures[session_id] += 1
-        await self._store.note_next_try(session_id, self._clock.now() + pause)
+        next_at = self._clock.now() + self._backoff.failed(session_id)
+        await self._store.note_next_try(session_id, next_at)
         log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
         return Unconfirmed(session_id, action, reason, cause)
 
@@ -282,7 +278,7 @@ class Ender:
             answer_json=answer_json(ended),
         )
         await self._store.finish_end(tombstone, lease.fence)
-        self._failures.pop(session.id, None)
+        self._backoff.forget(session.id)
         note = (("SESSION_ENDED", "the session was ended"),)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))
         log.info("session ended", extra={"session_id": session.id, "action": ended.action.value})

@@ -10,18 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
-from opencode_mcp.engine.budget import backoff_s
+from opencode_mcp.engine.budget import Backoff
 from opencode_mcp.engine.ends import Unconfirmed
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.errors import OpencodeMcpError, StaleSessionError, StoreError
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from types import TracebackType
 
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.ending import Ender
@@ -38,12 +36,6 @@ ROUND_S = 2.0
 GRACE = timedelta(seconds=15)
 #: of each kind a round; the rest waits for the next one
 _BATCH = 200
-
-
-@dataclass(slots=True)
-class _Retry:
-    failures: int
-    at: datetime
 
 
 class Finisher:
@@ -63,7 +55,9 @@ class Finisher:
         self._keepers = keepers
         self._ender = ender
         self._clock = clock
-        self._retries: dict[str, _Retry] = {}
+        self._backoff = Backoff()
+        #: sessions whose turn could not be taken up, and when it is tried again
+        self._put_off_until: dict[str, datetime] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -71,12 +65,7 @@ class Finisher:
         self._task = asyncio.create_task(self._work(), name="finisher")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop; what is not finished stays recorded."""
         if self._task is not None:
             self._task.cancel()
@@ -105,18 +94,27 @@ class Finisher:
         if not self._is_ours_to_take(turn) or not self._is_due(turn.session_id):
             return
         try:
-            await self._take(turn)
+            if self._was_seen_to_be_over(turn):
+                await self._store.finish_turn(turn)
+            else:
+                await self._take(turn)
         except StaleSessionError:  # its session has just ended
             return
         except OpencodeMcpError as error:
             self._put_off(turn.session_id, str(error))
         else:
-            self._retries.pop(turn.session_id, None)
+            self._backoff.forget(turn.session_id)
+            self._put_off_until.pop(turn.session_id, None)
+
+    def _was_seen_to_be_over(self, turn: Turn) -> bool:
+        """Whether this process has seen its end, and could not write it down then."""
+        kept = self._keepers.get(turn.session_id)
+        return kept is not None and kept.turn.number == turn.number and kept.crossed_out.is_set()
 
     def _is_ours_to_take(self, turn: Turn) -> bool:
         kept = self._keepers.get(turn.session_id)
         if kept is not None and kept.turn.number == turn.number:
-            return kept.turn.stop_reason is not turn.stop_reason
+            return kept.crossed_out.is_set() or kept.turn.stop_reason is not turn.stop_reason
         if turn.session_id in self._keepers.submitting:
             return False
         if turn.holder in {None, self._keepers.holder}:
@@ -162,11 +160,9 @@ class Finisher:
             log.info("end finished in the background", extra={"session_id": session.id})
 
     def _is_due(self, name: str) -> bool:
-        retry = self._retries.get(name)
-        return retry is None or retry.at <= self._clock.now()
+        until = self._put_off_until.get(name)
+        return until is None or until <= self._clock.now()
 
     def _put_off(self, name: str, why: str) -> None:
-        failures = self._retries[name].failures + 1 if name in self._retries else 0
-        pause_s = backoff_s(failures)
-        self._retries[name] = _Retry(failures, self._clock.now() + timedelta(seconds=pause_s))
+        self._put_off_until[name] = self._clock.now() + self._backoff.failed(name)
         log.info("turn not taken up yet", extra={"session_id": name, "why": why})

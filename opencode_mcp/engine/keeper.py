@@ -92,7 +92,7 @@ class Keeper:
         self._instances = instances
         self._clock = clock
         self._loop_limit = loop_limit
-        #: set once the turn is over and that is written down
+        #: set once the turn is over and that was written down, or could not be
         self.crossed_out = asyncio.Event()
         self._changed = asyncio.Event()
         self._poke = asyncio.Event()

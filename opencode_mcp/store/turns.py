@@ -120,12 +120,14 @@ class Turns(Part):
     async def set_stop_reason(self, turn: Turn, reason: StopReason) -> Turn:
         """Record why the turn is to stop; the first reason stays. Return the turn as it now is.
 
-        Raises StaleSessionError if the session has ended meanwhile.
+        A turn that was seen to be over keeps its own end. Raises StaleSessionError if the session
+        has ended meanwhile.
         """
         return await self._change(
             turn,
             "UPDATE turns SET stop_reason = :value"
-            " WHERE session_id = :session_id AND number = :number AND stop_reason IS NULL",
+            " WHERE session_id = :session_id AND number = :number AND stop_reason IS NULL"
+            " AND finished_at IS NULL",
             reason,
         )
 

@@ -125,6 +125,14 @@ async def test_the_first_stop_reason_stays(store: Store) -> None:
     assert await store.set_stop_reason(a_turn(), StopReason.CANCEL) == stopped
 
 
+async def test_a_turn_that_was_seen_to_be_over_keeps_its_own_end(store: Store) -> None:
+    """Case B03: what is finished is never called cancelled later."""
+    await store.begin_turn(await tracked(store), a_turn(), capacity=ROOMY)
+    over = await store.finish_turn(a_turn())
+    assert await store.set_stop_reason(a_turn(), StopReason.CANCEL) == over
+    assert over.stop_reason is None
+
+
 async def test_what_is_noted_of_a_turn_does_not_make_its_session_stale(store: Store) -> None:
     saved = await store.begin_turn(await tracked(store), a_turn(), capacity=ROOMY)
     await store.refuse_turn(a_turn())

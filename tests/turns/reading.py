@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from tests.support.polling import eventually, steadily
+from tests.twin import Body
 
 if TYPE_CHECKING:
     from tests.support.bridge import Answer, Bridge
-    from tests.twin import Twin
+    from tests.twin import Planned, Twin
 
 
 def submissions(twin: Twin) -> list[str]:
@@ -64,3 +66,9 @@ async def nothing_runs(twin: Twin, *, within_s: float = 5) -> None:
 
     await eventually(check, within_s=within_s, what="nothing runs")
     await steadily(check, for_s=0.3, what="nothing runs any more")
+
+
+def always_busy(twin: Twin, session_id: str) -> Planned:
+    """Let the status go on saying "busy" although the turn is over (case B07)."""
+    said = json.dumps({session_id: {"type": "busy"}}).encode()
+    return twin.fail(Body(said), path=r"^/session/status$", times=None)

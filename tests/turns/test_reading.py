@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.polling import eventually
-from tests.turns.reading import only_session, streaming, submissions
+from tests.turns.reading import always_busy, only_session, streaming, submissions
 from tests.twin import Body, Drip, Hang, Reset, Status, Truncate
 
 if TYPE_CHECKING:
@@ -40,12 +39,6 @@ FAULTS: dict[str, Fault] = {
     "slow": Drip(0.0005),
     "hang": Hang(),
 }
-
-
-def always_busy(twin: Twin, session_id: str) -> Planned:
-    """Let the status go on saying "busy" although the turn is over (case B07)."""
-    said = json.dumps({session_id: {"type": "busy"}}).encode()
-    return twin.fail(Body(said), path=STATUS, times=None)
 
 
 def folders_asked(twin: Twin) -> set[str | None]:
