@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from opencode_mcp.engine.instances import Connection
+from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode.events import EventHub
+from opencode_mcp.records import Instance, InstanceKind
 from tests.support.bridges import Bridges
 from tests.twin import Twin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from tests.support.bridge import Bridge
@@ -58,3 +62,21 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     return folder.resolve()
+
+
+@pytest_asyncio.fixture
+async def connect(twin: Twin) -> AsyncIterator[Callable[[InstanceKind], Connection]]:
+    """Give a connection to the twin that takes it for one of ours, or for somebody else's."""
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            OpencodeClient(
+                twin.url, username=twin.username, password=twin.password, request_timeout_s=5
+            )
+        )
+        events = await stack.enter_async_context(EventHub(client))
+
+        def make(kind: InstanceKind) -> Connection:
+            url = twin.url if kind is InstanceKind.ATTACH else None
+            return Connection(Instance("one", kind, url, None, None), client, events)
+
+        yield make
