@@ -101,7 +101,6 @@ class Engine:
             keepers=self._keepers,
             clock=clock,
             capacity=limits.capacity,
-            sweep=self._finisher.sweep_turns,
         )
 
     async def __aenter__(self) -> Self:

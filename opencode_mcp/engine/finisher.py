@@ -71,16 +71,15 @@ class Finisher:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def sweep_turns(self) -> None:
+    async def _sweep_turns(self) -> None:
         """Cross out the turns that are over, take up those whose process is dead."""
-        await self._keepers.settle()
         for turn in await self._store.open_turns(_BATCH):
             await self._try_turn(turn)
 
     async def _work(self) -> None:
         while True:
             try:
-                await self.sweep_turns()
+                await self._sweep_turns()
                 await self._sweep_ends()
             except StoreError as error:
                 log.warning("unfinished work cannot be read", extra={"why": str(error)})

@@ -26,8 +26,6 @@ T = TypeVar("T")
 STOP_AT_EXIT_S = 6.0
 #: so many finished turns are remembered, so that the end of a session need not read them again
 _REMEMBERED = 1000
-#: how long a turn that is over may take to be written down as such
-_CROSS_OUT_S = 2.0
 
 
 class Keepers:
@@ -98,13 +96,6 @@ class Keepers:
         keeper = self._keepers.pop(session_id, None)
         if keeper is not None:
             keeper.close_as(verdict)
-
-    async def settle(self) -> None:
-        """Wait, bounded, until the turns that are over are written down as over."""
-        over = [k for k in self._keepers.values() if k.verdict.is_over]
-        waits = [self.spawn(k.crossed_out.wait()) for k in over if not k.crossed_out.is_set()]
-        if waits:
-            await asyncio.wait(waits, timeout=_CROSS_OUT_S)
 
     @contextmanager
     def beginning(self, keeper: Keeper) -> Iterator[Callable[[], None]]:

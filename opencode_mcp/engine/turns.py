@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.admission import check_choice, warm
 from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
@@ -18,7 +18,6 @@ from opencode_mcp.engine.sandboxes import denied_permissions
 from opencode_mcp.engine.submitting import Submitter
 from opencode_mcp.errors import (
     OpencodeError,
-    RunCapacityError,
     SessionBusyError,
     StaleSessionError,
 )
@@ -26,8 +25,6 @@ from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import Session, StartIntent, Submission, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances
     from opencode_mcp.engine.keeper import Keeper
@@ -37,19 +34,14 @@ if TYPE_CHECKING:
     from opencode_mcp.records import Capacity
     from opencode_mcp.store.store import Store
 
-T = TypeVar("T")
-
 #: so old, a turn that another process began and that shows nowhere will not begin any more
 _YOUNG_S = 10.0
 
 
 class Turns:
-    """Begins turns, within the operator's ceilings.
+    """Begins turns, within the operator's ceilings."""
 
-    `sweep` crosses out what is over already: it is called before a ceiling refuses a turn.
-    """
-
-    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
+    def __init__(
         self,
         *,
         store: Store,
@@ -57,14 +49,12 @@ class Turns:
         keepers: Keepers,
         clock: Clock,
         capacity: Capacity,
-        sweep: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._clock = clock
         self._capacity = capacity
-        self._sweep = sweep
         self._submitter = Submitter(store=store, keepers=keepers, clock=clock)
 
     async def start(self, request: StartRequest, directory: str) -> Keeper:
@@ -84,7 +74,7 @@ class Turns:
             directory=directory,
             created_at=self._clock.now(),
         )
-        await self._within_capacity(lambda: self._store.record_start(start, self._capacity))
+        await self._store.record_start(start, self._capacity)
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
@@ -114,7 +104,7 @@ class Turns:
             timeout_s=request.timeout_s,
         )
         try:
-            session = await self._within_capacity(lambda: self._begin(session, turn, request))
+            session = await self._begin(session, turn, request)
         except StaleSessionError as error:
             msg = f"session {session.id} was changed by another call at this moment: look again"
             raise SessionBusyError(msg, session_id=session.id) from error
@@ -130,14 +120,6 @@ class Turns:
             developer_instructions=request.developer_instructions,
             capacity=self._capacity,
         )
-
-    async def _within_capacity(self, record: Callable[[], Awaitable[T]]) -> T:
-        """Record what uses up a place; if there is none, look whether one is free by now."""
-        try:
-            return await record()
-        except RunCapacityError:
-            await self._sweep()
-            return await record()
 
     async def _create(
         self, connection: Connection, start: StartIntent, request: StartRequest

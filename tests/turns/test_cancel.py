@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.turns.cancels import ENDLESS, aborts, cancel, running, verdict
-from tests.twin import Hang
+from tests.twin import Body, Hang
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +107,20 @@ async def test_an_older_turn_is_answered_with_its_own_end_and_nothing_is_sent(
         bridge, first.session_id, turnId=second.structured["turnId"], wait_ms=10_000
     )
     assert verdict(answer) == ("cancelled", True, True, False, True)
+
+
+async def test_an_older_turn_without_an_answer_does_not_get_that_of_the_next(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    """OpenCode: a wrong model leaves a user message and nothing else (facts 2.4)."""
+    offered = b'{"providers":[{"id":"nosuch","models":{"none":{"id":"none"}}}],"default":{}}'
+    twin.fail(Body(offered), path=r"^/config/providers$", times=2)
+    first = await bridge.start("SAY:x", project, model="nosuch/none")
+    model = {"model": "scripted/one"}
+    await bridge.call("opencode-reply", sessionId=first.session_id, prompt="SAY:second", **model)
+    answer = await cancel(bridge, first.session_id, turnId=first.structured["turnId"])
+    assert verdict(answer) == ("failed", False, True, True, False), answer.text
+    assert "second" not in answer.text
 
 
 async def test_a_turn_that_is_none_of_the_session_is_named(

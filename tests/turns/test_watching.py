@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers import progress
-from tests.support.polling import eventually
+from tests.support.polling import eventually, steadily
 from tests.turns.reading import streaming
 from tests.twin import Status
 
@@ -51,15 +51,21 @@ async def test_many_watch_one_turn_and_cancelling_one_of_them_touches_nothing(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Contract 2.1: a call that merely watches only lets go."""
-    session_id = await bridge.begin("SLOW:60,20", project)
+    session_id = await bridge.begin(ENDLESS, project)
     calls = [
         asyncio.create_task(bridge.call("opencode-status", sessionId=session_id, wait_seconds=30))
         for _ in range(4)
     ]
     await streaming(twin)
     calls[0].cancel()
+
+    async def runs() -> bool:
+        return session_id in twin.runs.running
+
+    await steadily(runs, for_s=1, what="the turn runs on")
+    await bridge.call("opencode-cancel", sessionId=session_id, wait_ms=10_000)
     answers = await asyncio.gather(*calls[1:])
-    assert {answer.status for answer in answers} == {"completed"}
+    assert {answer.status for answer in answers} == {"cancelled"}
 
 
 async def test_a_provider_retry_shows_with_its_attempt_and_time(
