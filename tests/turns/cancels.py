@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.polling import eventually
+from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
     from tests.support.bridge import Answer, Bridge
@@ -41,3 +41,12 @@ async def eventually_quiet(twin: Twin, session_id: str) -> None:
         return session_id not in twin.runs.running
 
     await eventually(check, what=f"{session_id} is quiet")
+
+
+async def stays_quiet(twin: Twin, session_id: str) -> None:
+    """Fail if the session runs, now or in the time in which a lost abort would show."""
+
+    async def check() -> bool:
+        return session_id not in twin.runs.running or twin.runs.running[session_id].status is None
+
+    await steadily(check, for_s=1.5, what=f"{session_id} is quiet")

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.turns.cancels import ENDLESS, aborts, cancel, eventually_quiet, running, verdict
+from tests.turns.cancels import (
+    ENDLESS,
+    aborts,
+    cancel,
+    eventually_quiet,
+    running,
+    stays_quiet,
+    verdict,
+)
 from tests.turns.reading import always_busy, only_session, streaming
 from tests.twin import Hang, Pace, Reset, Status
 
@@ -86,7 +94,7 @@ async def test_a_prompt_that_is_not_visible_yet_is_waited_for(
     session_id = await bridge.begin(ENDLESS, project)
     answer = await cancel(bridge, session_id, wait_ms=10_000)
     assert verdict(answer) == ("cancelled", True, True, False, True), answer.text
-    await eventually_quiet(twin, session_id)
+    await stays_quiet(twin, session_id)
 
 
 async def test_a_turn_that_begins_after_the_abort_is_aborted_again(
@@ -97,7 +105,7 @@ async def test_a_turn_that_begins_after_the_abort_is_aborted_again(
     session_id = await bridge.begin(ENDLESS, project)
     answer = await cancel(bridge, session_id, wait_ms=10_000)
     assert verdict(answer) == ("cancelled", True, True, False, True), answer.text
-    await eventually_quiet(twin, session_id)
+    await stays_quiet(twin, session_id)
 
 
 async def test_the_wish_survives_a_process_that_dies_before_it_is_confirmed(

@@ -52,11 +52,22 @@ async def test_many_watch_one_turn_and_cancelling_one_of_them_touches_nothing(
 ) -> None:
     """Contract 2.1: a call that merely watches only lets go."""
     session_id = await bridge.begin(ENDLESS, project)
+    watching: list[str] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
+        watching.append(message or "")
+
+    arguments = {"sessionId": session_id, "wait-seconds": 30}
     calls = [
-        asyncio.create_task(bridge.call("opencode-status", sessionId=session_id, wait_seconds=30))
-        for _ in range(4)
+        asyncio.create_task(bridge.call_exactly("opencode-status", arguments, progress=hear))
+        for _ in range(3)
     ]
-    await streaming(twin)
+
+    async def all_watch() -> bool:
+        return len(watching) >= len(calls)
+
+    await eventually(all_watch, what="all calls watch")
     calls[0].cancel()
 
     async def runs() -> bool:
@@ -148,6 +159,24 @@ async def test_a_batch_tells_of_asks_and_of_ids_that_are_none(
     assert (first["status"], first["pendingApprovalCount"]) == ("waiting_for_approval", 1)
     assert (second["kind"], second["error"]["name"]) == ("error", "SESSION_NOT_FOUND")
     assert not answer.is_error
+
+
+async def test_a_batch_looks_again_at_what_could_not_be_asked(
+    bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opencode_mcp.callers.batching.INTERVAL_S", 0.1)
+    first, second = await bridges.attached(), await bridges.attached(REQUEST_TIMEOUT_SECONDS="1")
+    session_id = (await first.start("SAY:done", project)).session_id
+    await twin.refuse()
+    watching = asyncio.create_task(
+        second.call("opencode-status", ids=[session_id], wait_seconds=30)
+    )
+    unknown = await second.status(session_id)
+    await twin.listen()
+    answer = await watching
+    assert unknown.status == "unknown"
+    assert answer.structured["readyIds"] == [session_id]
+    assert answer.structured["results"][0]["status"] == "completed"
 
 
 async def test_a_batch_of_long_answers_stays_within_its_bounds(
