@@ -114,7 +114,7 @@ class Finisher:
         kept = self._keepers.get(turn.session_id)
         if kept is not None and kept.turn.number == turn.number:
             return kept.crossed_out.is_set() or kept.turn.stop_reason is not turn.stop_reason
-        if turn.session_id in self._keepers.submitting:
+        if self._keepers.is_submitting(turn.session_id):
             return False
         if turn.holder in {None, self._keepers.holder}:
             return True
@@ -125,6 +125,11 @@ class Finisher:
         session = await self._store.resolve(turn.session_id)
         if session is None or session.ending is not None:  # its end carries the turn along
             return
+        # it may have been refused since it was read; no prompt is on its way now
+        newest = await self._store.turn(turn.session_id, turn.number)
+        if newest is None or newest.finished_at is not None:
+            return
+        turn = newest
         if turn.number < session.turn_count:  # a later prompt was let in: it was seen to be over
             await self._store.finish_turn(turn)
             return

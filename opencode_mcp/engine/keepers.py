@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -51,8 +52,7 @@ class Keepers:
         self._approval_timeout_s = approval_timeout_s
         self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
-        #: sessions whose prompt is on its way: nobody else takes their turn up
-        self.submitting: set[str] = set()
+        self._submitting: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[object]] = set()
         #: tasks that leaving gives time to finish; what is not done then is a recorded intent
         self._awaited: set[asyncio.Task[object]] = set()
@@ -98,18 +98,30 @@ class Keepers:
             keeper.close_as(verdict)
 
     @contextmanager
+    def submitting(self, session_id: str) -> Iterator[None]:
+        """Mark the session: a turn of it is recorded, and its prompt sent, while the block runs."""
+        self._submitting[session_id] += 1
+        try:
+            yield
+        finally:
+            self._submitting[session_id] -= 1
+            if not self._submitting[session_id]:
+                del self._submitting[session_id]
+
+    def is_submitting(self, session_id: str) -> bool:
+        """Whether a prompt is on its way: nobody else takes its turn up."""
+        return session_id in self._submitting
+
+    @contextmanager
     def beginning(self, keeper: Keeper) -> Iterator[Callable[[], None]]:
         """Subscribe before the prompt is sent; call the yielded function to observe its turn."""
         with ExitStack() as stack:
-            self.submitting.add(keeper.session.id)
-            stack.callback(self.submitting.discard, keeper.session.id)
             watch = stack.enter_context(keeper.connection.events.watch(keeper.session.id))
 
             def observe() -> None:
                 self._keepers.pop(keeper.session.id, None)
                 self._keepers[keeper.session.id] = keeper
                 self._trim()
-                self.submitting.discard(keeper.session.id)
                 self.spawn(_run(keeper, watch, stack.pop_all()))
 
             yield observe

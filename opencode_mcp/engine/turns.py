@@ -78,9 +78,10 @@ class Turns:
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
-        await self._store.track(start.token, session, turn)
-        tracked = await self._store.resolve(session.id)
-        return await self._submitter.submit(connection, tracked or session, turn, request.prompt)
+        with self._keepers.submitting(session.id):
+            await self._store.track(start.token, session, turn)
+            tracked = await self._store.resolve(session.id) or session
+            return await self._submitter.submit(connection, tracked, turn, request.prompt)
 
     async def reply(self, request: ReplyRequest, session: Session) -> Keeper:
         """Send another prompt to an idle session and return the turn's keeper.
@@ -103,23 +104,24 @@ class Turns:
             boundary=newest.messages[-1].info.id if newest.messages else None,
             timeout_s=request.timeout_s,
         )
-        try:
+        with self._keepers.submitting(session.id):
             session = await self._begin(session, turn, request)
+            return await self._submitter.submit(connection, session, turn, request.prompt)
+
+    async def _begin(self, session: Session, turn: Turn, request: ReplyRequest) -> Session:
+        try:
+            return await self._store.begin_turn(
+                session,
+                turn,
+                model=request.model,
+                agent=request.agent,
+                variant=request.variant,
+                developer_instructions=request.developer_instructions,
+                capacity=self._capacity,
+            )
         except StaleSessionError as error:
             msg = f"session {session.id} was changed by another call at this moment: look again"
             raise SessionBusyError(msg, session_id=session.id) from error
-        return await self._submitter.submit(connection, session, turn, request.prompt)
-
-    async def _begin(self, session: Session, turn: Turn, request: ReplyRequest) -> Session:
-        return await self._store.begin_turn(
-            session,
-            turn,
-            model=request.model,
-            agent=request.agent,
-            variant=request.variant,
-            developer_instructions=request.developer_instructions,
-            capacity=self._capacity,
-        )
 
     async def _create(
         self, connection: Connection, start: StartIntent, request: StartRequest
