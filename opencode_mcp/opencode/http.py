@@ -35,6 +35,7 @@ from opencode_mcp.errors import (
 )
 from opencode_mcp.opencode.answers import error_tag, refusal, retry_after_s
 from opencode_mcp.opencode.calls import Answer, Call, CallKind, decode
+from opencode_mcp.opencode.gathering import gathered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -215,9 +216,15 @@ class Http:
                 allow_redirects=False,
             ) as response:
                 await self._check(call, response)
-                yield response.content.iter_any()
+                yield gathered(
+                    response.content.iter_any(), lambda: _transport(response), self._clock
+                )
         except aiohttp.ClientError as error:
             raise _broken(call, error) from error
+
+
+def _transport(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
+    return response.connection.transport if response.connection else None
 
 
 async def _body(call: Call, response: aiohttp.ClientResponse) -> bytes:

@@ -146,9 +146,11 @@ class Model:
     async def _words(self, argument: str) -> AsyncGenerator[Text, None]:
         count, _, rate = argument.partition(",")
         pause_s = 1 / (float(rate) if rate else _WORDS_PER_SECOND) / self.speed
+        next_at = asyncio.get_running_loop().time()
         for number in range(int(count)):
             yield Text(f"w{number} ")
-            await asyncio.sleep(pause_s)
+            next_at += pause_s  # a late word does not make the next one late
+            await asyncio.sleep(next_at - asyncio.get_running_loop().time())
 
     def _refuse(self, request: ModelRequest, step: Step) -> None:
         wanted = next((argument for name, argument in step if name == "STATUS"), None)
