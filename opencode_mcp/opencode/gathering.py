@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
     from opencode_mcp.clock import Clock
 
-#: chunks that are taken as they come: more than a short turn makes
+#: so many chunks a second are no flood: several short turns at once make them
+_RATE = 250.0
+#: nor are so many at once
 _BURST = 100.0
-#: then one in so long; the end of a turn is heard that much later at most
+#: how long a flood gathers; the end of a turn is heard that much later at most
 _GATHER_S = 0.05
 
 
@@ -25,7 +27,7 @@ async def gathered(
     transport_now: Callable[[], asyncio.BaseTransport | None],
     clock: Clock,
 ) -> AsyncIterator[bytes]:
-    """Give the chunks, at most `_BURST` at once and then one each `_GATHER_S`.
+    """Give the chunks as they come, and in a flood one each `_GATHER_S`.
 
     It is the transport that is held back: were it only this reader, the loop would wake up for each
     chunk all the same. `transport_now`: None once the stream's connection is another's.
@@ -34,7 +36,7 @@ async def gathered(
     async for chunk in chunks:
         yield chunk
         now = clock.monotonic()
-        allowance = min(_BURST, allowance + (now - seen_at) / _GATHER_S) - 1
+        allowance = min(_BURST, max(allowance, 0) + (now - seen_at) * _RATE) - 1
         seen_at = now
         transport = transport_now()
         if allowance < 0 and isinstance(transport, asyncio.ReadTransport):
@@ -43,3 +45,4 @@ async def gathered(
                 await clock.sleep(_GATHER_S)
             finally:
                 transport.resume_reading()
+            seen_at = clock.monotonic()  # the flood goes on until chunks are far between again
