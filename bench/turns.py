@@ -62,8 +62,9 @@ async def idle_to_answer(
     heard = IdleEvents(hand)
 
     async def ours() -> float:
+        # the answer as it comes: FastMCP's client would make classes of our schema each time
         turn = asyncio.create_task(
-            client.call_tool("opencode", {"prompt": _PROMPT, "cwd": str(project)})
+            client.call_tool_mcp("opencode", {"prompt": _PROMPT, "cwd": str(project)})
         )
         watch = await heard.next()
         await turn
