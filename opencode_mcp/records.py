@@ -183,9 +183,12 @@ class Tombstone:
 class Lease:
     """The right to act on one session's end; nobody else acts while it is held.
 
-    `fence` grows with each new holder and guards every write made under the lease.
+    `fence` grows with each new holder and guards every write made under the lease. `renewals` grows
+    while its holder works: who sees both unchanged for long enough knows that it does not.
     """
 
     session_id: str
-    holder: str
+    #: the process's name; None: given back
+    holder: str | None
     fence: int
+    renewals: int = 0

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from opencode_mcp.clock import Clock
@@ -40,12 +41,24 @@ class BudgetSpentError(Exception):
 
 
 class Budget:
-    """`seconds` from now, measured monotonically."""
+    """`seconds` from now, measured monotonically; `limit` may leave less at any time."""
 
-    def __init__(self, clock: Clock, seconds: float) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        seconds: float,
+        *,
+        started: float | None = None,
+        limit: Callable[[], float] | None = None,
+    ) -> None:
         self._clock = clock
-        self._started = clock.monotonic()
+        self._started = clock.monotonic() if started is None else started
         self._seconds = seconds
+        self._limit = limit
+
+    def under(self, limit: Callable[[], float]) -> Budget:
+        """Return this budget with a limit: the seconds that a lease has left, say."""
+        return Budget(self._clock, self._seconds, started=self._started, limit=limit)
 
     @property
     def elapsed_s(self) -> float:
@@ -57,11 +70,14 @@ class Budget:
         return max((self._clock.now() - moment).total_seconds(), 0.0)
 
     def left_s(self) -> float:
-        """Return the seconds that remain. Raises BudgetSpentError when there are none."""
+        """Return the seconds that remain.
+
+        Raises BudgetSpentError when there are none, and what the limit raises.
+        """
         left = self._seconds - self.elapsed_s
         if left <= 0:
             raise BudgetSpentError
-        return left
+        return left if self._limit is None else min(left, self._limit())
 
     async def pause(self, seconds: float) -> None:
         """Wait for `seconds`, or raise BudgetSpentError if they do not fit."""

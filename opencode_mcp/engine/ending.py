@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances, Reached
     from opencode_mcp.engine.keepers import Keepers
+    from opencode_mcp.engine.leases import HeldLease, Leases
     from opencode_mcp.errors import OpencodeMcpError
     from opencode_mcp.opencode.client import OpencodeClient
-    from opencode_mcp.records import Lease, Session, Turn
+    from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -51,18 +52,20 @@ _DEFINITE = (OpencodeUnauthorizedError, OpencodeRefusedError, InstanceUnreachabl
 class Ender:
     """Ends sessions. Two ends of one session at once are one end with two answers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
         *,
         store: Store,
         instances: Instances,
         keepers: Keepers,
+        leases: Leases,
         clock: Clock,
         cleanup_timeout_s: float,
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
+        self._leases = leases
         self._clock = clock
         self._cleanup_timeout_s = cleanup_timeout_s
         self._backoff = Backoff()
@@ -131,18 +134,15 @@ class Ender:
             raise spent from last
 
     async def _attempt(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
-        lease = await self._take_lease(session_id)
-        if lease is None:  # another process of ours is at it: join, and give its answer
+        held = await self._leases.take(session_id)
+        if held is None:  # another process of ours is at it: join, and give its answer
             return await self._join(session_id, stopped, budget)
-        try:
-            return await self._carry_out(session_id, lease, stopped, budget)
-        except BaseException as error:  # also when cancelled: the next one must not wait for us
-            if isinstance(error, OpencodeError | InstanceUnreachableError):
-                await self._store.note_attempt(
-                    session_id, lease.fence, last_error=str(error), new_attempt=False
-                )
-            await self._store.release_lease(lease)
-            raise
+        async with held:
+            try:
+                return await self._carry_out(session_id, held, stopped, budget.under(held.left_s))
+            except (OpencodeError, InstanceUnreachableError) as error:
+                await self._store.note_failure(session_id, held.fence, str(error))
+                raise
 
     async def _join(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
         while True:
@@ -150,33 +150,24 @@ class Ender:
             if tombstone is not None:
                 return answer_of(tombstone)
             await budget.pause(_JOIN_POLL_S)
-            lease = await self._take_lease(session_id)
-            if lease is not None:
-                await self._store.release_lease(lease)
-                if await self._store.tombstone(session_id) is None:
-                    return await self._attempt(session_id, stopped, budget)
-
-    async def _take_lease(self, session_id: str) -> Lease | None:
-        keepers = self._keepers
-        return await self._store.take_lease(session_id, keepers.holder, keepers.is_dead_holder)
+            if await self._leases.is_with_another(session_id):
+                continue
+            if await self._store.tombstone(session_id) is None:
+                return await self._attempt(session_id, stopped, budget)
 
     async def _carry_out(
-        self, session_id: str, lease: Lease, stopped: Stopped, budget: Budget
+        self, session_id: str, held: HeldLease, stopped: Stopped, budget: Budget
     ) -> Ended:
         """Do steps 4 to 9; steps 1 to 3 (resolve, lease, durable intent) lie behind us."""
         session = await self._tracked(session_id)
-        noted = self._keepers.spawn(  # beside the reads: only the removal must come after it
-            self._store.note_attempt(session_id, lease.fence, last_error=None, new_attempt=True)
-        )
         reached = await self._reach(session, budget)
         connection, session = reached.connection, reached.session
         await self._stop(connection, session, stopped, budget, moved=reached.moved)
-        await noted
         for _ in range(_RESTARTS):  # a delete may replace the pending archive meanwhile
             session = await self._tracked(session_id)
-            ended = await self._remove(connection, session, stopped, lease, budget)
+            ended = await self._remove(connection, session, stopped, held, budget)
             try:
-                await self._forget(session, ended, lease)
+                await self._forget(session, ended, held)
             except StaleSessionError:
                 continue
             return ended
@@ -245,14 +236,14 @@ class Ender:
         connection: Connection,
         session: Session,
         stopped: Stopped,
-        lease: Lease,
+        held: HeldLease,
         budget: Budget,
     ) -> Ended:
         """Do steps 7 and 8: delete or archive, and confirm it by reading."""
         assert session.ending is not None  # noqa: S101 - the store gives ENDING rows one
 
         async def deleting() -> None:
-            await self._store.note_delete_sent(session.id, lease.fence)
+            await self._store.note_delete_sent(session.id, held.fence)
 
         action = session.ending.action
         removed = await remove(
@@ -268,7 +259,7 @@ class Ender:
             was_gone=removed.was_gone,
         )
 
-    async def _forget(self, session: Session, ended: Ended, lease: Lease) -> None:
+    async def _forget(self, session: Session, ended: Ended, held: HeldLease) -> None:
         """Step 9: the row goes, a tombstone with the answer stays, the lease is freed."""
         tombstone = Tombstone(
             session_id=session.id,
@@ -277,7 +268,8 @@ class Ender:
             ended_at=self._clock.now(),
             answer_json=answer_json(ended),
         )
-        await self._store.finish_end(tombstone, lease.fence)
+        await self._store.finish_end(tombstone, held.fence)
+        held.is_gone = True
         self._backoff.forget(session.id)
         note = (("SESSION_ENDED", "the session was ended"),)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))

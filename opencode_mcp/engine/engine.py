@@ -15,6 +15,7 @@ from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.ending import Ender
 from opencode_mcp.engine.finisher import Finisher
 from opencode_mcp.engine.keepers import Keepers
+from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
 from opencode_mcp.errors import SessionNotFoundError, ShuttingDownError
@@ -81,10 +82,12 @@ class Engine:
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock
         )
+        leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
         self._ender = Ender(
             store=store,
             instances=instances,
             keepers=self._keepers,
+            leases=leases,
             clock=clock,
             cleanup_timeout_s=limits.cleanup_timeout_s,
         )
@@ -93,6 +96,7 @@ class Engine:
             instances=instances,
             keepers=self._keepers,
             ender=self._ender,
+            leases=leases,
             clock=clock,
         )
         self._turns = Turns(

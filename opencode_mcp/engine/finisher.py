@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.ending import Ender
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keepers import Keepers
+    from opencode_mcp.engine.leases import Leases
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
 
@@ -41,19 +42,21 @@ _BATCH = 200
 class Finisher:
     """An async context manager: works from its entry until it is left."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it works with, all by keyword
         self,
         *,
         store: Store,
         instances: Instances,
         keepers: Keepers,
         ender: Ender,
+        leases: Leases,
         clock: Clock,
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._ender = ender
+        self._leases = leases
         self._clock = clock
         self._backoff = Backoff()
         #: sessions whose turn could not be taken up, and when it is tried again
@@ -145,13 +148,9 @@ class Finisher:
             if ending is None or self._ender.is_under_way(session.id):
                 continue
             at = ending.next_at
-            if (at is None or at <= self._clock.now()) and not await self._is_with_another(session):
+            is_due = at is None or at <= self._clock.now()
+            if is_due and not await self._leases.is_with_another(session.id):
                 self._keepers.spawn(self._finish_end(session), finish_at_exit=True)
-
-    async def _is_with_another(self, session: Session) -> bool:
-        holder = await self._store.lease_holder(session.id)
-        mine = holder in {None, self._keepers.holder}
-        return not mine and not self._keepers.is_dead_holder(str(holder))
 
     async def _finish_end(self, session: Session) -> None:
         """Try the end once more; what comes of it is in the session's row."""

@@ -46,18 +46,12 @@ class Ends(Part):
 
         return await self._database.write(work)
 
-    async def note_attempt(
-        self, session_id: str, fence: int, *, last_error: str | None, new_attempt: bool
-    ) -> None:
-        """Record how the end goes: why the last try failed (None: it did not), a new try begun.
-
-        Raises LeaseLostError.
-        """
+    async def note_failure(self, session_id: str, fence: int, error: str) -> None:
+        """Record why the attempt under way did not come through. Raises LeaseLostError."""
 
         async def work(write: Transaction) -> None:
             session, ending = await _ending(write, session_id, fence)
-            attempt = ending.attempt + 1 if new_attempt else ending.attempt
-            noted = replace(ending, attempt=attempt, last_error=last_error)
+            noted = replace(ending, last_error=error)
             await save(write, session, replace(session, ending=noted))
 
         await self._database.write(work)

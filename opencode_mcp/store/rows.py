@@ -195,5 +195,10 @@ def tombstone_values(tombstone: Tombstone) -> dict[str, object]:
 
 
 def lease_of(row: sqlite3.Row) -> Lease:
-    """Return the record of a row of `leases` that is held."""
-    return Lease(session_id=row["session_id"], holder=row["holder"], fence=row["fence"])
+    """Return the record of a row of `leases`."""
+    return Lease(
+        session_id=row["session_id"],
+        holder=row["holder"],
+        fence=row["fence"],
+        renewals=row["renewals"],
+    )

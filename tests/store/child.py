@@ -97,7 +97,7 @@ async def take_leases(path: Path, session_ids: list[str], holder: str) -> object
         return [
             session_id
             for session_id in session_ids
-            if await store.take_lease(session_id, holder, lambda _: False)
+            if await store.take_lease(session_id, holder, None)
         ]
 
 

@@ -104,7 +104,7 @@ async def ended(store: Store, session_id: str = "ses_1") -> None:
     """Track a session and end it."""
     await tracked(store, session_id)
     await store.begin_end(session_id, None, EndAction.DELETE)
-    lease = await store.take_lease(session_id, "me", lambda _: False)
+    lease = await store.take_lease(session_id, "me", None)
     if lease is None:
         msg = "a fresh lease was refused"
         raise AssertionError(msg)

@@ -28,16 +28,8 @@ if TYPE_CHECKING:
 DELETE, ARCHIVE = EndAction.DELETE, EndAction.ARCHIVE
 
 
-def lives(_holder: str) -> bool:
-    return False
-
-
-def is_dead(_holder: str) -> bool:
-    return True
-
-
 async def taken(store: Store, holder: str = "me") -> Lease:
-    lease = await store.take_lease("ses_1", holder, lives)
+    lease = await store.take_lease("ses_1", holder, None)
     assert lease is not None
     return lease
 
@@ -106,17 +98,21 @@ async def test_an_end_of_an_unknown_or_ended_session_finds_nothing(store: Store)
     for session_id in ("ses_1", "ses_none"):
         with pytest.raises(SessionNotFoundError):
             await store.begin_end(session_id, None, DELETE)
-        assert await store.take_lease(session_id, "me", lives) is None
+        assert await store.take_lease(session_id, "me", None) is None
 
 
 async def test_attempts_and_the_sent_delete_are_noted(store: Store) -> None:
     await tracked(store)
     begun = await store.begin_end("ses_1", None, DELETE)
-    fence = (await taken(store)).fence
-    await store.note_attempt("ses_1", fence, last_error=None, new_attempt=True)
-    await store.note_delete_sent("ses_1", fence)
-    await store.note_attempt("ses_1", fence, last_error="503", new_attempt=False)
-    await store.note_attempt("ses_1", fence, last_error="again", new_attempt=True)
+    first = await taken(store)
+    await store.note_delete_sent("ses_1", first.fence)
+    await store.note_failure("ses_1", first.fence, "503")
+    await store.release_lease(first)
+    second = await taken(store)
+    assert (await store.endings(1))[0].ending == Ending(
+        action=DELETE, since=begun.updated_at, attempt=2, delete_sent=True
+    )
+    await store.note_failure("ses_1", second.fence, "again")
     session = await store.resolve("ses_1")
     assert session is not None
     assert session.ending == Ending(
@@ -163,6 +159,8 @@ async def test_an_archive_that_a_delete_replaced_meanwhile_cannot_be_finished(
     await store.begin_end("ses_1", ARCHIVE, DELETE)
     lease = await taken(store)
     session = await store.begin_end("ses_1", DELETE, DELETE)
+    assert session.ending is not None
+    assert session.ending.action is DELETE
     with pytest.raises(StaleSessionError):
         await store.finish_end(replace(a_tombstone(), action=ARCHIVE), lease.fence)
     assert await store.resolve("ses_1") == session
@@ -176,7 +174,7 @@ async def test_a_session_that_was_not_asked_to_end_cannot_be_finished(store: Sto
     with pytest.raises(IllegalMoveError):
         await store.finish_end(a_tombstone(), lease.fence)
     with pytest.raises(ValueError, match="not ending"):
-        await store.note_attempt("ses_1", lease.fence, last_error=None, new_attempt=True)
+        await store.note_failure("ses_1", lease.fence, "why")
     assert await store.resolve("ses_1") == session
     assert await store.tombstone("ses_1") is None
 
@@ -186,63 +184,70 @@ async def test_nothing_is_written_under_a_lease_that_is_not_in_force(
     store: Store, how: str
 ) -> None:
     await tracked(store)
-    begun = await store.begin_end("ses_1", None, DELETE)
+    await store.begin_end("ses_1", None, DELETE)
     fence = 1
     if how != "never-taken":
         lease = await taken(store)
         fence = lease.fence
         if how == "taken-over":
-            assert await store.take_lease("ses_1", "other", is_dead)
+            assert await store.take_lease("ses_1", "other", lease)
         else:
             await store.release_lease(lease)
+    left = await store.resolve("ses_1")
     with pytest.raises(LeaseLostError):
-        await store.note_attempt("ses_1", fence, last_error=None, new_attempt=True)
+        await store.note_failure("ses_1", fence, "why")
     with pytest.raises(LeaseLostError):
         await store.note_delete_sent("ses_1", fence)
     with pytest.raises(LeaseLostError):
         await store.finish_end(a_tombstone(), fence)
-    assert await store.resolve("ses_1") == begun
+    assert await store.resolve("ses_1") == left
     assert await store.tombstone("ses_1") is None
 
 
-async def test_a_lease_is_refused_while_its_holder_may_live(store: Store) -> None:
+async def test_anothers_lease_is_refused(store: Store) -> None:
     await tracked(store)
     lease = await taken(store)
-    asked: list[str] = []
-
-    def may_take_from(holder: str) -> bool:
-        asked.append(holder)
-        return False
-
-    assert await store.take_lease("ses_1", "other", may_take_from) is None
-    assert asked == ["me"]
+    assert await store.take_lease("ses_1", "other", None) is None
     await store.begin_end("ses_1", None, DELETE)
     await store.note_delete_sent("ses_1", lease.fence)  # still in force
 
 
-async def test_a_dead_holders_lease_is_refused_if_a_living_one_takes_it_first(
-    store: Store, path: Path
+@pytest.mark.parametrize("change", ["renewals = renewals + 1", "holder = 'third'", "fence = 9"])
+async def test_a_lease_that_has_changed_since_it_was_read_is_not_taken_over(
+    store: Store, path: Path, change: str
 ) -> None:
     await tracked(store)
-    await taken(store)
+    read = await taken(store)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(f"UPDATE leases SET {change}")  # noqa: S608 - our own words
+    assert await store.take_lease("ses_1", "other", read) is None
+    assert await store.take_lease("ses_1", "other", await store.lease("ses_1"))
 
-    def beaten(_holder: str) -> bool:
-        with closing(sqlite3.connect(path)) as other, other:
-            other.execute("UPDATE leases SET holder = 'third', fence = fence + 1")
-        return True
 
-    assert await store.take_lease("ses_1", "other", beaten) is None
-    assert await store.take_lease("ses_1", "third", lives)
+async def test_a_lease_is_renewed_while_it_is_in_force(store: Store) -> None:
+    await tracked(store)
+    lease = await taken(store)
+    await store.renew_lease(lease)
+    await store.renew_lease(lease)
+    assert await store.lease("ses_1") == replace(lease, renewals=2)
+    await store.release_lease(lease)
+    with pytest.raises(LeaseLostError):
+        await store.renew_lease(lease)
+    taken_over = await store.take_lease("ses_1", "other", None)
+    with pytest.raises(LeaseLostError):
+        await store.renew_lease(lease)
+    assert await store.lease("ses_1") == taken_over
+    assert await store.lease("ses_none") is None
 
 
 async def test_each_taking_of_a_lease_has_a_higher_fence(store: Store) -> None:
     await tracked(store)
     first = await taken(store)
     again = await taken(store)
-    from_dead = await store.take_lease("ses_1", "other", is_dead)
+    from_dead = await store.take_lease("ses_1", "other", again)
     assert from_dead is not None
     await store.release_lease(first)  # not in force: frees nothing
-    assert await store.take_lease("ses_1", "me", lives) is None
+    assert await store.take_lease("ses_1", "me", None) is None
     await store.release_lease(from_dead)
     freed = await taken(store)
     fences = [first.fence, again.fence, from_dead.fence, freed.fence]
@@ -254,7 +259,7 @@ async def test_old_tombstones_are_purged_and_young_ones_stay(store: Store) -> No
     for days, session_id in enumerate(("ses_new", "ses_old")):
         await tracked(store, session_id)
         await store.begin_end(session_id, None, DELETE)
-        lease = await store.take_lease(session_id, "me", lives)
+        lease = await store.take_lease(session_id, "me", None)
         assert lease is not None
         stone = a_tombstone(session_id, ended_at=START - timedelta(days=days))
         await store.finish_end(stone, lease.fence)

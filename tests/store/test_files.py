@@ -30,7 +30,7 @@ SCHEMA = {
     "aliases": "alias session_id",
     "instances": "id kind url settings_key data_id dead",
     "keys": "name value",
-    "leases": "session_id holder fence",
+    "leases": "session_id holder fence renewals",
     "sessions": "id owner instance_id directory phase version created_at updated_at title model"
     " agent variant base_instructions developer_instructions turn_count end_action end_since"
     " end_attempt end_last_error end_delete_sent sandbox approval_policy end_next_at",
@@ -161,7 +161,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     error = refusal(path)
     assert isinstance(error, SchemaTooNewError)
     assert "99" in str(error)
-    assert "knows 2" in str(error)
+    assert "knows 3" in str(error)
     assert path.read_bytes() == before
 
 
@@ -200,7 +200,7 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (2,)
+        assert file.execute("PRAGMA user_version").fetchone() == (3,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
@@ -303,4 +303,5 @@ def test_the_migrations_of_a_checkout_are_found() -> None:
     assert [migration.path.name for migration in migrations(folder)] == [
         "0001_sessions.sql",
         "0002_turns_that_end.sql",
+        "0003_leases_that_run_out.sql",
     ]
