@@ -174,6 +174,12 @@ class Settings(BaseSettings):
     end_action: Annotated[EndAction, _Choice] = Field(
         EndAction.DELETE, description="what an end does with the session's data in OpenCode"
     )
+    session_idle_ttl_seconds: Annotated[int, _Number] = Field(
+        0,
+        ge=0,
+        le=31_536_000,
+        description="sessions that nobody used for so long are ended, with `END_ACTION`; 0: never",
+    )
     tombstone_days: Annotated[int, _Number] = Field(
         7, ge=1, le=3650, description="how long it is remembered how a session ended"
     )

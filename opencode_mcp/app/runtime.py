@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.app.presence import Presence
 from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
+from opencode_mcp.engine.recovery import OLD_START
 from opencode_mcp.errors import StoreError
 from opencode_mcp.records import Capacity, InstanceKind
 from opencode_mcp.settings import child_environment
@@ -88,10 +89,21 @@ class Runtime:
         while self._engine is None:
             await self._clock.sleep(_RESUME_LOOK_S)
             try:
-                if await self._store.endings(1) or await self._store.open_turns(1):
+                if await self._is_something_unfinished():
                     await self.engine()
             except StoreError as error:
                 log.warning("unfinished work cannot be read", extra={"why": str(error)})
+
+    async def _is_something_unfinished(self) -> bool:
+        now = self._clock.now()
+        idle_ttl_s = self._settings.session_idle_ttl_seconds
+        idle_since = now - timedelta(seconds=idle_ttl_s)
+        return bool(
+            await self._store.endings(now, 1)
+            or await self._store.open_turns()
+            or (idle_ttl_s and await self._store.idle_sessions(idle_since, 1))
+            or await self._store.has_starts(now - OLD_START)
+        )
 
     async def own_directory(self) -> OwnDirectory:
         """Return the folder of the OpenCode that we are attached to, asking it once."""
@@ -132,6 +144,7 @@ class Runtime:
                 cleanup_timeout_s=settings.cleanup_timeout_seconds,
                 approval_timeout_s=settings.approval_timeout_seconds,
                 default_end_action=settings.end_action,
+                session_idle_ttl_s=settings.session_idle_ttl_seconds,
                 abort_on_call_cancel=settings.on_call_cancel == "abort",
                 response_loop_limit=settings.response_loop_limit,
             ),

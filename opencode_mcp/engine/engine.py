@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.ending import Ender
-from opencode_mcp.engine.finisher import Finisher
+from opencode_mcp.engine.finisher import Finisher, IdleRule
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.overview import Line, Overview, View
@@ -44,10 +45,17 @@ class EngineLimits:
     #: how long an ask may wait before it is rejected
     approval_timeout_s: float
     default_end_action: EndAction
+    #: sessions that nobody used for so long are ended; 0: never
+    session_idle_ttl_s: float
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
     #: so many answers without progress in a row stop a turn; 0: never
     response_loop_limit: int
+
+    @property
+    def idle_ttl(self) -> timedelta | None:
+        """After how long without use a session is ended; None: never."""
+        return timedelta(seconds=self.session_idle_ttl_s) if self.session_idle_ttl_s else None
 
 
 class Engine:
@@ -98,6 +106,7 @@ class Engine:
             ender=self._ender,
             leases=leases,
             clock=clock,
+            idle_rule=IdleRule(limits.idle_ttl, limits.default_end_action),
         )
         self._turns = Turns(
             store=store,

@@ -1,8 +1,9 @@
-"""Carry on what was begun and is not finished: ends not confirmed, turns that are to stop.
+"""Carry on what was begun and is not finished, whoever began it.
 
-One task for each process. It takes every unfinished intent in the database, also those that another
-process recorded and died over, and carries it on with back-off until it is crossed out. It looks
-at intervals, since another process's death announces itself to nobody.
+One task for each process. At intervals, since another process's death announces itself to nobody,
+it takes every unfinished intent in the database: turns that are to stop or that nobody observes,
+ends not confirmed, sessions idle for too long, sessions created and never tracked. Each is tried
+by a task of its own, with back-off, until it is crossed out: one that hangs holds up no other.
 """
 
 from __future__ import annotations
@@ -10,23 +11,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from datetime import timedelta
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.budget import Backoff
 from opencode_mcp.engine.ends import Unconfirmed
 from opencode_mcp.engine.instances import Connection
+from opencode_mcp.engine.recovery import OLD_START, settle_old_starts
 from opencode_mcp.errors import OpencodeMcpError, StaleSessionError, StoreError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable
+    from datetime import timedelta
 
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.ending import Ender
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.engine.leases import Leases
-    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.records import EndAction, Session, Turn
     from opencode_mcp.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -34,9 +38,18 @@ log = logging.getLogger(__name__)
 #: how often the database is read for intents that nobody works on
 ROUND_S = 2.0
 #: so long after its deadline a turn of another live process is stopped by us: it may hang
-GRACE = timedelta(seconds=15)
-#: of each kind a round; the rest waits for the next one
+GRACE_S = 15.0
+#: ends begun in one round; the rest waits for the next one
 _BATCH = 200
+_STARTS = "starts"
+
+
+@dataclass(frozen=True, slots=True)
+class IdleRule:
+    """What becomes of a session that nobody used for `ttl`; None: nothing."""
+
+    ttl: timedelta | None
+    action: EndAction
 
 
 class Finisher:
@@ -51,6 +64,7 @@ class Finisher:
         ender: Ender,
         leases: Leases,
         clock: Clock,
+        idle_rule: IdleRule,
     ) -> None:
         self._store = store
         self._instances = instances
@@ -58,9 +72,14 @@ class Finisher:
         self._ender = ender
         self._leases = leases
         self._clock = clock
+        self._idle_rule = idle_rule
         self._backoff = Backoff()
-        #: sessions whose turn could not be taken up, and when it is tried again
-        self._put_off_until: dict[str, datetime] = {}
+        #: what is being tried now
+        self._under_way: set[str] = set()
+        #: what failed, and when it is tried again, on the monotonic clock
+        self._put_off_until: dict[str, float] = {}
+        #: others' open turns, and when we would step in, on the monotonic clock
+        self._late_at: dict[tuple[str, int], float] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -74,16 +93,14 @@ class Finisher:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _sweep_turns(self) -> None:
-        """Cross out the turns that are over, take up those whose process is dead."""
-        for turn in await self._store.open_turns(_BATCH):
-            await self._try_turn(turn)
-
     async def _work(self) -> None:
         while True:
             try:
                 await self._sweep_turns()
+                await self._sweep_idle()
                 await self._sweep_ends()
+                if await self._store.has_starts(self._clock.now() - OLD_START):
+                    self._try(_STARTS, self._settle_starts)
             except StoreError as error:
                 log.warning("unfinished work cannot be read", extra={"why": str(error)})
             except Exception:
@@ -91,22 +108,44 @@ class Finisher:
                 log.exception("a round of the finisher failed")
             await self._clock.sleep(ROUND_S * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
 
-    async def _try_turn(self, turn: Turn) -> None:
-        """Take the turn up, unless its own process is at it or it was tried a moment ago."""
-        if not self._is_ours_to_take(turn) or not self._is_due(turn.session_id):
+    def _try(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin `work` in the background, unless it is under way or failed a moment ago."""
+        if name in self._under_way or self._put_off_until.get(name, 0) > self._clock.monotonic():
             return
+        self._under_way.add(name)
+        self._keepers.spawn(self._tried(name, work))
+
+    async def _tried(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            if self._was_seen_to_be_over(turn):
-                await self._store.finish_turn(turn)
-            else:
-                await self._take(turn)
+            await work()
         except StaleSessionError:  # its session has just ended
-            return
+            self._forget(name)
         except OpencodeMcpError as error:
-            self._put_off(turn.session_id, str(error))
+            pause = self._backoff.failed(name)
+            self._put_off_until[name] = self._clock.monotonic() + pause.total_seconds()
+            log.info("put off", extra={"intent": name, "why": str(error)})
         else:
-            self._backoff.forget(turn.session_id)
-            self._put_off_until.pop(turn.session_id, None)
+            self._forget(name)
+        finally:
+            self._under_way.discard(name)
+
+    def _forget(self, name: str) -> None:
+        self._backoff.forget(name)
+        self._put_off_until.pop(name, None)
+
+    async def _sweep_turns(self) -> None:
+        """Cross out the turns that are over, take up those whose process is dead or hangs."""
+        turns = await self._store.open_turns()
+        open_now = {(turn.session_id, turn.number) for turn in turns}
+        self._late_at = {key: at for key, at in self._late_at.items() if key in open_now}
+        for turn in turns:
+            if self._was_seen_to_be_over(turn):
+                self._try(turn.session_id, partial(self._cross_out, turn))
+            elif self._is_ours_to_take(turn):
+                self._try(turn.session_id, partial(self._take, turn))
+
+    async def _cross_out(self, turn: Turn) -> None:
+        await self._store.finish_turn(turn)
 
     def _was_seen_to_be_over(self, turn: Turn) -> bool:
         """Whether this process has seen its end, and could not write it down then."""
@@ -116,13 +155,18 @@ class Finisher:
     def _is_ours_to_take(self, turn: Turn) -> bool:
         kept = self._keepers.get(turn.session_id)
         if kept is not None and kept.turn.number == turn.number:
-            return kept.crossed_out.is_set() or kept.turn.stop_reason is not turn.stop_reason
+            return kept.turn.stop_reason is not turn.stop_reason
         if self._keepers.is_submitting(turn.session_id):
             return False
         if turn.holder in {None, self._keepers.holder}:
             return True
-        is_late = self._clock.now() > turn.deadline_at + GRACE
-        return is_late or self._keepers.is_dead_holder(str(turn.holder))
+        return self._is_late(turn) or self._keepers.is_dead_holder(str(turn.holder))
+
+    def _is_late(self, turn: Turn) -> bool:
+        """Whether another's turn runs on past its deadline, however our wall clock jumps."""
+        now = self._clock.monotonic()
+        left_s = (turn.deadline_at - self._clock.now()).total_seconds() + GRACE_S
+        return now >= self._late_at.setdefault((turn.session_id, turn.number), now + left_s)
 
     async def _take(self, turn: Turn) -> None:
         session = await self._store.resolve(turn.session_id)
@@ -142,14 +186,21 @@ class Finisher:
         else:  # proven dead: nothing of it runs any more (facts 9.1); no need to start one
             await self._store.finish_turn(turn)
 
+    async def _sweep_idle(self) -> None:
+        """Accept the end of what nobody used for so long; the next sweep carries it out."""
+        rule = self._idle_rule
+        if rule.ttl is None:
+            return
+        before = self._clock.now() - rule.ttl
+        for session in await self._store.idle_sessions(before, _BATCH):
+            if await self._store.begin_idle_end(session.id, before, rule.action):
+                log.info("session idle for too long: ending", extra={"session_id": session.id})
+
     async def _sweep_ends(self) -> None:
-        for session in await self._store.endings(_BATCH):
-            ending = session.ending
-            if ending is None or self._ender.is_under_way(session.id):
+        for session in await self._store.endings(self._clock.now(), _BATCH):
+            if self._ender.is_under_way(session.id):
                 continue
-            at = ending.next_at
-            is_due = at is None or at <= self._clock.now()
-            if is_due and not await self._leases.is_with_another(session.id):
+            if not await self._leases.is_with_another(session.id):
                 self._keepers.spawn(self._finish_end(session), finish_at_exit=True)
 
     async def _finish_end(self, session: Session) -> None:
@@ -162,10 +213,5 @@ class Finisher:
         if not isinstance(end, Unconfirmed):
             log.info("end finished in the background", extra={"session_id": session.id})
 
-    def _is_due(self, name: str) -> bool:
-        until = self._put_off_until.get(name)
-        return until is None or until <= self._clock.now()
-
-    def _put_off(self, name: str, why: str) -> None:
-        self._put_off_until[name] = self._clock.now() + self._backoff.failed(name)
-        log.info("turn not taken up yet", extra={"session_id": name, "why": why})
+    async def _settle_starts(self) -> None:
+        await settle_old_starts(self._store, await self._instances.own(), self._clock)

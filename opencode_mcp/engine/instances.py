@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from opencode_mcp.engine.recovery import settle_old_starts
 from opencode_mcp.errors import (
     InstanceUnreachableError,
     OpencodeError,
@@ -114,7 +113,6 @@ class Instances:
                 await self._bury(connection.instance)
             connection = await self._connect_own()
             self._own_id = connection.instance.id
-            await settle_old_starts(self._store, connection, self._clock)
             return connection
 
     async def of(self, session: Session) -> Reached:

@@ -6,8 +6,6 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import OpencodeError
-
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection
@@ -35,16 +33,12 @@ async def find_start(client: OpencodeClient, start: StartIntent) -> RemoteSessio
 async def settle_old_starts(store: Store, connection: Connection, clock: Clock) -> None:
     """Delete sessions that were created for a process which died before it could track them.
 
-    They never got a prompt, so nothing runs in them. What fails is tried at the next start.
+    They never got a prompt, so nothing runs in them. Raises OpencodeError, StoreError: what is left
+    then is tried again.
     """
-    for start in await store.open_starts([connection.instance.id]):
-        if clock.now() - start.created_at < OLD_START:
-            continue
-        try:
-            left = await find_start(connection.client, start)
-            if left is not None:
-                await connection.client.delete_session(left.id)
-        except OpencodeError as error:
-            log.warning("an untracked session could not be settled", extra={"why": str(error)})
-            return
+    for start in await store.open_starts(connection.instance, clock.now() - OLD_START):
+        left = await find_start(connection.client, start)
+        if left is not None:
+            await connection.client.delete_session(left.id)
+            log.info("an untracked session was deleted", extra={"session_id": left.id})
         await store.drop_start(start.token)

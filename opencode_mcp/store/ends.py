@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from opencode_mcp.store.connection import Transaction
 
 
+# Nobody used it since: no prompt came, and none that came before was at work. A turn that nobody
+# could see to be over (in quarantine, say) counts as at work until its deadline.
+_IDLE = """
+    SELECT * FROM sessions WHERE phase <> 'ending' AND updated_at < :before AND NOT EXISTS (
+        SELECT 1 FROM turns WHERE session_id = sessions.id
+        AND coalesce(finished_at, deadline_at) >= :before)
+"""
+
+
 class Ends(Part):
     """The end columns of table `sessions`, and table `tombstones`."""
 
@@ -46,6 +55,31 @@ class Ends(Part):
 
         return await self._database.write(work)
 
+    async def idle_sessions(self, before: datetime, limit: int) -> list[Session]:
+        """Return sessions that nobody used since `before`, the longest unused first."""
+        rows = await self._database.rows(
+            f"{_IDLE} ORDER BY updated_at LIMIT :limit", {"before": to_text(before), "limit": limit}
+        )
+        return [session_of(row) for row in rows]
+
+    async def begin_idle_end(self, session_id: str, before: datetime, action: EndAction) -> bool:
+        """Accept the end of a session if nobody used it since `before`; whether that was so."""
+        now = self._clock.now()
+
+        async def work(write: Transaction) -> bool:
+            values = {"before": to_text(before), "id": session_id}
+            row = await write.row(f"{_IDLE} AND id = :id", values)
+            if row is None:
+                return False
+            session = session_of(row)
+            check_move(session.phase, Phase.ENDING)
+            ending = Ending(action=action, since=now)
+            new = replace(session, phase=Phase.ENDING, ending=ending, updated_at=now)
+            await save(write, session, new)
+            return True
+
+        return await self._database.write(work)
+
     async def note_failure(self, session_id: str, fence: int, error: str) -> None:
         """Record why the attempt under way did not come through. Raises LeaseLostError."""
 
@@ -67,10 +101,12 @@ class Ends(Part):
 
         await self._database.write(work)
 
-    async def endings(self, limit: int) -> list[Session]:
-        """Return sessions whose end is accepted and not confirmed, the oldest end first."""
+    async def endings(self, now: datetime, limit: int) -> list[Session]:
+        """Return sessions whose end is accepted, not confirmed, and due; the oldest end first."""
         rows = await self._database.rows(
-            "SELECT * FROM sessions WHERE phase = 'ending' ORDER BY end_since LIMIT ?", [limit]
+            "SELECT * FROM sessions WHERE phase = 'ending'"
+            " AND (end_next_at IS NULL OR end_next_at <= ?) ORDER BY end_since LIMIT ?",
+            [to_text(now), limit],
         )
         return [session_of(row) for row in rows]
 

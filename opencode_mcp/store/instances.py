@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -10,10 +9,10 @@ from opencode_mcp.errors import StoreError
 from opencode_mcp.records import Instance, InstanceKind
 from opencode_mcp.store.capacity import check_run_capacity, check_session_capacity
 from opencode_mcp.store.connection import Part
-from opencode_mcp.store.rows import instance_of, start_of, start_values
+from opencode_mcp.store.rows import instance_of, start_of, start_values, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from datetime import datetime
 
     from opencode_mcp.records import Capacity, StartIntent
     from opencode_mcp.store.connection import Transaction
@@ -92,12 +91,22 @@ class Starts(Part):
 
         await self._database.write(work)
 
-    async def open_starts(self, instance_ids: Sequence[str]) -> list[StartIntent]:
-        """Return the starts in these instances that nobody settled yet, oldest first."""
+    async def has_starts(self, before: datetime) -> bool:
+        """Whether there are starts of before that nobody settled yet."""
+        sql = "SELECT 1 FROM starts WHERE created_at < ? LIMIT 1"
+        return await self._database.row(sql, [to_text(before)]) is not None
+
+    async def open_starts(self, instance: Instance, before: datetime) -> list[StartIntent]:
+        """Return the starts of before that nobody settled yet and this instance can tell of.
+
+        Those in itself, and in dead ones whose data it carries on. The oldest first.
+        """
         rows = await self._database.rows(
-            "SELECT * FROM starts WHERE instance_id IN (SELECT value FROM json_each(?))"
-            " ORDER BY created_at, token",
-            [json.dumps(list(instance_ids))],
+            "SELECT starts.* FROM starts JOIN instances ON instances.id = starts.instance_id"
+            " WHERE starts.created_at < :before"
+            " AND (instances.id = :id OR (instances.dead AND instances.data_id = :data_id))"
+            " ORDER BY starts.created_at, starts.token",
+            {"before": to_text(before), "id": instance.id, "data_id": instance.data_id},
         )
         return [start_of(row) for row in rows]
 

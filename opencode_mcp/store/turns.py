@@ -81,10 +81,10 @@ class Turns(Part):
             )
         )
 
-    async def open_turns(self, limit: int) -> list[Turn]:
-        """Return turns that nobody has seen to be over, those first that are due first."""
+    async def open_turns(self) -> list[Turn]:
+        """Return the turns that nobody has seen to be over, those first that are due first."""
         rows = await self._database.rows(
-            "SELECT * FROM turns WHERE finished_at IS NULL ORDER BY deadline_at LIMIT ?", [limit]
+            "SELECT * FROM turns WHERE finished_at IS NULL ORDER BY deadline_at"
         )
         return [turn_of(row) for row in rows]
 

@@ -21,6 +21,7 @@ from opencode_mcp.records import EndAction, Ending, Lease
 from tests.store.make import ROOMY, START, a_tombstone, a_turn, ended, tracked
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from opencode_mcp.store.store import Store
@@ -109,7 +110,7 @@ async def test_attempts_and_the_sent_delete_are_noted(store: Store) -> None:
     await store.note_failure("ses_1", first.fence, "503")
     await store.release_lease(first)
     second = await taken(store)
-    assert (await store.endings(1))[0].ending == Ending(
+    assert (await store.endings(START, 1))[0].ending == Ending(
         action=DELETE, since=begun.updated_at, attempt=2, delete_sent=True
     )
     await store.note_failure("ses_1", second.fence, "again")
@@ -130,11 +131,37 @@ async def test_pending_ends_are_listed_with_when_they_are_tried_again(store: Sto
     await store.note_next_try("ses_1", at)
     await store.note_next_try("ses_2", at)  # not ending: nothing to note
     await store.note_next_try("ses_3", at)
-    (pending,) = await store.endings(10)
+    assert await store.endings(START, 10) == []  # not due
+    (pending,) = await store.endings(at, 10)
     assert pending.id == "ses_1"
     assert pending.ending is not None
     assert pending.ending.next_at == at
-    assert await store.endings(0) == []
+    assert await store.endings(at, 0) == []
+
+
+async def test_a_session_is_idle_once_nobody_used_it_for_so_long(store: Store) -> None:
+    session = await tracked(store)
+    turn = a_turn()
+    began = await store.begin_turn(session, turn, capacity=ROOMY)
+    soon, late = began.updated_at + timedelta(minutes=1), START + timedelta(hours=2)
+
+    async def idle_ids(before: datetime) -> list[str]:
+        return [idle.id for idle in await store.idle_sessions(before, 10)]
+
+    assert await idle_ids(soon) == []  # its turn may be at work
+    assert await idle_ids(late) == ["ses_1"]  # nobody saw its end, but its deadline is long past
+    finished = await store.finish_turn(turn)
+    assert finished.finished_at is not None
+    assert await idle_ids(finished.finished_at) == []
+    assert await idle_ids(soon) == ["ses_1"]
+    assert await store.idle_sessions(soon, 0) == []
+    assert not await store.begin_idle_end("ses_1", finished.finished_at, ARCHIVE)
+    assert not await store.begin_idle_end("ses_none", soon, ARCHIVE)
+    assert await store.begin_idle_end("ses_1", soon, ARCHIVE)
+    (ending,) = await store.endings(late, 10)
+    assert ending.ending == Ending(action=ARCHIVE, since=ending.updated_at)
+    assert await idle_ids(late) == []
+    assert not await store.begin_idle_end("ses_1", late, DELETE)
 
 
 async def test_a_finished_end_leaves_a_tombstone_and_nothing_else(store: Store) -> None:

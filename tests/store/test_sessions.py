@@ -63,26 +63,43 @@ async def test_one_url_is_one_instance_also_for_two_stores(store: Store, path: P
     assert await store.instance(mine.id) == mine
 
 
+LATER = START + timedelta(days=1)
+
+
 async def test_a_start_is_open_until_it_is_dropped(store: Store) -> None:
     await store.put_instance(INSTANCE)
     await store.record_start(a_start("one"), ROOMY)
     await store.record_start(a_start("two", owner="token:alice"), ROOMY)
-    assert await store.open_starts(["inst", "x"]) == [
-        a_start("one"),
-        a_start("two", owner="token:alice"),
-    ]
-    assert await store.open_starts(["x"]) == []
-    assert await store.open_starts([]) == []
+    one, two = a_start("one"), a_start("two", owner="token:alice")
+    assert await store.open_starts(INSTANCE, LATER) == [one, two]
+    assert await store.open_starts(INSTANCE, one.created_at) == []
+    assert await store.open_starts(replace(INSTANCE, id="x"), LATER) == []
+    assert await store.has_starts(LATER)
+    assert not await store.has_starts(one.created_at)
     await store.drop_start("one")
     await store.drop_start("one")
-    assert await store.open_starts(["inst"]) == [a_start("two", owner="token:alice")]
+    assert await store.open_starts(INSTANCE, LATER) == [two]
+
+
+@pytest.mark.parametrize(
+    ("dead", "data_id", "tells"),
+    [(True, "data", True), (False, "data", False), (True, "other", False), (True, None, False)],
+)
+async def test_an_instance_tells_of_the_starts_of_a_dead_one_whose_data_it_carries_on(
+    store: Store, data_id: str | None, *, dead: bool, tells: bool
+) -> None:
+    await store.put_instance(replace(INSTANCE, data_id=data_id, dead=dead))
+    await store.record_start(a_start(), ROOMY)
+    heir = replace(INSTANCE, id="heir", data_id="data")
+    assert await store.open_starts(heir, LATER) == ([a_start()] if tells else [])
+    assert await store.open_starts(replace(heir, data_id=None), LATER) == []
 
 
 async def test_tracking_turns_the_start_into_a_session_with_its_first_turn(store: Store) -> None:
     await store.put_instance(INSTANCE)
     await store.record_start(a_start(), ROOMY)
     await store.track("start", a_session(), a_turn())
-    assert await store.open_starts(["inst"]) == []
+    assert await store.open_starts(INSTANCE, LATER) == []
     assert await store.resolve("ses_1") == replace(a_session(), turn_count=1)
     assert await store.turn("ses_1", 1) == a_turn()
 
@@ -99,7 +116,7 @@ async def test_a_session_that_is_tracked_already_is_refused_and_its_start_stays(
     with pytest.raises(StaleSessionError):
         await store.track("start", replace(session, title="other"), None)
     assert await store.resolve("ses_1") == session
-    assert await store.open_starts(["inst"]) == [a_start()]
+    assert await store.open_starts(INSTANCE, LATER) == [a_start()]
 
 
 async def test_only_a_first_turn_of_that_session_can_be_tracked_with_it(store: Store) -> None:
@@ -124,7 +141,7 @@ async def test_sessions_and_open_starts_use_up_what_their_owner_may_have(store: 
     with pytest.raises(SessionCapacityError, match="2 tracked sessions"):
         await store.record_start(a_start("more"), two)
     await store.record_start(a_start("other", owner="token:alice"), two)
-    assert [start.token for start in await store.open_starts(["inst"])] == ["other", "start"]
+    assert [start.token for start in await store.open_starts(INSTANCE, LATER)] == ["other", "start"]
 
 
 async def test_turns_and_open_starts_use_up_what_may_run(store: Store) -> None:
