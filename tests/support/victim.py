@@ -1,0 +1,230 @@
+"""A process of ours that a test kills at a numbered step of its work.
+
+The program itself, with the tracking database and the HTTP client it has in a real run; only the
+MCP client is missing. A step is what may lie between two crashes: before a request, after it was
+answered and before its answer is used, after a commit. Processes are forked from a server that has
+the program imported, so that one costs a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sqlite3
+import threading
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from opencode_mcp.app import runtime as app_runtime
+from opencode_mcp.app.runtime import open_runtime
+from opencode_mcp.engine import ends, finisher
+from opencode_mcp.engine.requests import StartRequest
+from opencode_mcp.opencode.http import Http
+from opencode_mcp.records import ApprovalPolicy, EndAction, Sandbox
+from opencode_mcp.settings import load_settings
+from opencode_mcp.store.connection import Database, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from multiprocessing.connection import Connection
+    from pathlib import Path
+
+    from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.opencode.calls import Answer, Call
+
+Job: TypeAlias = Literal["start", "end", "carry on"]
+
+_FOREVER_S = 1e6
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What the process is to do. `kill_at`: at which step it kills itself; 0: at none."""
+
+    env: Mapping[str, str]
+    folder: Path
+    job: Job
+    #: of the sessions that it starts
+    prompts: tuple[str, ...] = ()
+    session_ids: tuple[str, ...] = ()
+    action: EndAction = EndAction.DELETE
+    kill_at: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the process told before it was gone. `steps`: their names, in order."""
+
+    steps: tuple[str, ...]
+    answers: tuple[str, ...]
+    exit_code: int | None
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it killed itself, or was killed, before its work was done."""
+        return self.exit_code == -signal.SIGKILL
+
+
+class Victim:
+    """The process as its test sees it."""
+
+    def __init__(self, errand: Errand) -> None:
+        self._here, there = _CONTEXT.Pipe(duplex=False)
+        self._process = _CONTEXT.Process(target=_main, args=(errand, there))
+        self._process.start()
+        there.close()
+        self._steps: list[str] = []
+        self._lock = threading.Lock()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return int(self._process.pid or 0)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
+    async def answer(self) -> str:
+        """Wait for the next thing that it tells: a session's id, an end's answer."""
+        return await asyncio.to_thread(self._answer)
+
+    async def finished(self) -> Report:
+        """Wait until it is gone, and return what it told."""
+        return await asyncio.to_thread(self._finished)
+
+    def _answer(self) -> str:
+        with self._lock:
+            while True:
+                kind, text = self._here.recv()
+                if kind == "answer":
+                    return str(text)
+                self._steps.append(text)
+
+    def _finished(self) -> Report:
+        answers: list[str] = []
+        with self._lock, suppress(EOFError):
+            while self._here.poll(_PATIENCE_S):
+                kind, text = self._here.recv()
+                (self._steps if kind == "step" else answers).append(text)
+        self._process.join(_PATIENCE_S)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        code = self._process.exitcode
+        self._process.close()
+        self._here.close()
+        return Report(tuple(self._steps), tuple(answers), code)
+
+
+async def run(errand: Errand) -> Report:
+    """Let a process do the errand, and return what it told."""
+    return await Victim(errand).finished()
+
+
+class _Steps:
+    """Counts the steps of the program in this process, and kills it at one of them."""
+
+    def __init__(self, kill_at: int, report: Connection) -> None:
+        self.counts = False
+        self._kill_at = kill_at
+        self._report = report
+        self._count = 0
+
+    def step(self, name: str) -> None:
+        if not self.counts:
+            return
+        self._count += 1
+        self._report.send(("step", name))
+        if self._count == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def install(self) -> None:
+        """Watch every request and every commit of the program."""
+        request, transact = Http._try, Database._transact  # noqa: SLF001 - its seams
+
+        step = self.step
+
+        async def watched_request(self: Http, call: Call, deadline: float) -> Answer:
+            step(f"before {call.method} {call.path}")
+            try:
+                return await request(self, call, deadline)
+            finally:
+                step(f"after {call.method} {call.path}")
+
+        async def watched_commit(
+            self: Database, work: Callable[[Transaction], Awaitable[object]]
+        ) -> object:
+            result = await transact(self, work)
+            step("after a commit")
+            return result
+
+        Http._try = watched_request  # type: ignore[method-assign] # noqa: SLF001
+        Database._transact = watched_commit  # type: ignore[assignment,method-assign] # noqa: SLF001
+
+
+def _main(errand: Errand, report: Connection) -> None:
+    steps = _Steps(errand.kill_at, report)
+    steps.install()
+    asyncio.run(_work(errand, steps, report))
+
+
+async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
+    if errand.job == "carry on":
+        app_runtime._RESUME_LOOK_S = 0.0  # noqa: SLF001 - as soon as it is up
+        finisher.ROUND_S = 0.05
+    else:  # nothing but the errand itself
+        app_runtime._RESUME_LOOK_S = _FOREVER_S  # noqa: SLF001
+        finisher.Finisher._work = _rest  # type: ignore[method-assign] # noqa: SLF001
+    settings = load_settings(errand.env, cwd=errand.folder)
+    async with open_runtime(settings, errand.env) as runtime:
+        if errand.job == "carry on":
+            await _carry_on(settings.database)
+            return
+        engine = await runtime.engine()
+        if errand.job == "start":
+            for prompt in errand.prompts:
+                keeper = await engine.start(_request(errand, prompt), str(errand.folder))
+                report.send(("answer", keeper.session.id))
+            await asyncio.Event().wait()  # until the test kills it
+        steps.counts = True
+        answers = await asyncio.gather(*(_end(engine, i, errand) for i in errand.session_ids))
+        for answer in answers:
+            report.send(("answer", answer))
+        steps.counts = False
+
+
+async def _rest(self: finisher.Finisher) -> None:
+    del self
+    await asyncio.Event().wait()
+
+
+async def _end(engine: Engine, session_id: str, errand: Errand) -> str:
+    answer = await engine.end(session_id, "local", errand.action)
+    return "ended" if isinstance(answer, ends.Ended) else f"not confirmed: {answer.reason}"
+
+
+async def _carry_on(database: Path) -> None:
+    """Wait, without calling anything, until the program has ended what was to end."""
+    with closing(sqlite3.connect(database)) as file:
+        while file.execute("SELECT 1 FROM sessions WHERE phase = 'ending'").fetchone():
+            await asyncio.sleep(0.02)
+
+
+def _request(errand: Errand, prompt: str) -> StartRequest:
+    return StartRequest(
+        owner="local",
+        prompt=prompt,
+        directory=str(errand.folder),
+        timeout_s=600,
+        sandbox=Sandbox.DANGER_FULL_ACCESS,
+        approval_policy=ApprovalPolicy.CALLER,
+    )
+
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([__name__, "fastmcp"])
