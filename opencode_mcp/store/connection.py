@@ -91,8 +91,13 @@ class Database:
         self._check_open()
         task = asyncio.create_task(self._transact(work))
         self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
+        task.add_done_callback(self._landed)
         return await asyncio.shield(task)
+
+    def _landed(self, task: asyncio.Task[object]) -> None:
+        self._in_flight.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not ask, and asyncio would complain
 
     async def close(self) -> None:
         """Wait for the writes in flight, then close. A cancelled caller does not stop it."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opencode_mcp.opencode.client import OpencodeClient, Prompt
+from opencode_mcp.records import EndAction
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import bash, subagent
 from tests.support.bridges import Bridges
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from opencode_mcp.records import EndAction
     from tests.twin import Twin
 
 #: its sub-agent waits for a permission
@@ -62,9 +62,10 @@ class Scene:
         else:
             assert len(tree) == 2
             assert all("archived" in world.sessions[one]["time"] for one in tree)
-        assert set(self.twin.runs.running) == {self.foreigner}
+        assert set(self.twin.runs.running) <= {self.foreigner}
         assert not self.twin.asks.of("permission", self.errand.folder.as_posix())
-        assert self.rows("SELECT session_id, action FROM tombstones") == [(self.session_id, action)]
+        mine = f"WHERE session_id = '{self.session_id}'"
+        assert self.rows(f"SELECT action FROM tombstones {mine}") == [(action,)]  # noqa: S608 - ours
         assert self.rows("SELECT id FROM sessions") == [(self.bystander,)]
         assert self.rows("SELECT session_id FROM leases") == []
 
@@ -76,29 +77,41 @@ class Scene:
             if not line.startswith("GET") and (self.bystander in line or self.foreigner in line)
         ]
         assert touched == []
-        assert self.foreigner in self.twin.runs.running
         assert "archived" not in self.twin.world.sessions[self.bystander]["time"]
 
 
-async def set_scene(stack: AsyncExitStack, twin: Twin, folder: Path, action: EndAction) -> Scene:
+async def waits(twin: Twin, project: Path) -> None:
+    """Wait until a session of this folder waits for a permission."""
+
+    async def asked() -> bool:
+        return bool(twin.asks.of("permission", str(project)))
+
+    await eventually(asked, what="a permission is waited for")
+
+
+async def begin_foreign(twin: Twin, project: Path) -> str:
+    """Let somebody else begin a turn that goes on for ever; return its session's id."""
+    async with OpencodeClient(
+        twin.url, username=twin.username, password=twin.password, request_timeout_s=5
+    ) as client:
+        foreign = await client.create_session(str(project), title="not ours", metadata={})
+        await client.prompt_async(foreign.id, Prompt(_FOREIGN_MESSAGE, "HANG"))
+    return foreign.id
+
+
+async def set_scene(
+    stack: AsyncExitStack, twin: Twin, folder: Path, action: EndAction = EndAction.DELETE
+) -> Scene:
     """Bring it about, in a folder of its own."""
     project = write_project(folder / "asking", ASK).resolve()
     bridges = Bridges(stack, folder, twin, folder)
     start = Errand(
         env=bridges.attach_env(), folder=project, job="start", prompts=("SAY:x", _WAITING)
     )
-    async with OpencodeClient(
-        twin.url, username=twin.username, password=twin.password, request_timeout_s=5
-    ) as client:
-        foreign = await client.create_session(str(project), title="not ours", metadata={})
-        await client.prompt_async(foreign.id, Prompt(_FOREIGN_MESSAGE, "HANG"))
+    foreigner = await begin_foreign(twin, project)
     victim = Victim(start)
     bystander, session_id = await asyncio.gather(victim.answer(), victim.answer())
-
-    async def waits() -> bool:
-        return bool(twin.asks.of("permission", str(project)))
-
-    await eventually(waits, what="the sub-agent waits for a permission")
+    await waits(twin, project)
     victim.signal(signal.SIGKILL)
     assert (await victim.finished()).was_killed
     end = replace(start, job="end", session_ids=(session_id,), action=action)
@@ -108,6 +121,6 @@ async def set_scene(stack: AsyncExitStack, twin: Twin, folder: Path, action: End
         errand=end,
         session_id=session_id,
         bystander=bystander,
-        foreigner=foreign.id,
+        foreigner=foreigner,
         since=len(twin.requests),
     )

@@ -37,6 +37,7 @@ async def test_the_points_are_all_requests_and_commits_of_an_end(
         assert (report.exit_code, report.answers) == (0, ("ended",))
         scene.check_ended(action)
         scene.check_others_untouched()
+        assert scene.foreigner in twin.runs.running
         arrived = twin.lines(scene.since)
         begun = [step for step in report.steps if step.startswith("before")]
         assert sorted(begun) == sorted(f"before {line}" for line in arrived)
@@ -68,5 +69,6 @@ async def test_killed_at_any_point_the_next_process_ends_the_session(
             else:
                 assert scene.session_id in twin.runs.running, where
             scene.check_others_untouched()
+            assert scene.foreigner in twin.runs.running
         point += _SHARES
     assert point > 20
