@@ -6,10 +6,10 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from opencode_mcp.callers.presenting import present_turn
 from opencode_mcp.callers.sizing import MAX_RESULT_CHARS
@@ -25,6 +25,7 @@ from opencode_mcp.records import Session, Submission, Turn
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
 
+_SHAPE = Draft202012Validator(output_schema())
 _NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 _SESSION_ID = "ses_" + "a" * 26
 _TURN_ID = "msg_" + "b" * 26
@@ -54,7 +55,7 @@ def _present(
         max_chars=max_chars,
         now=_NOW + timedelta(seconds=after_s),
     )
-    jsonschema.validate(result, output_schema())
+    _SHAPE.validate(result)
     return result
 
 

@@ -13,8 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-import jsonschema
 from fastmcp import Client
+from jsonschema import Draft202012Validator
 
 from opencode_mcp.app.runtime import open_runtime
 from opencode_mcp.callers.server import build_server
@@ -71,7 +71,7 @@ class Bridge:
     """One running server of ours, with a client connected to it."""
 
     client: Client[Any]
-    schemas: dict[str, Json]
+    shapes: dict[str, Draft202012Validator]
     #: what `close` closes
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -96,7 +96,7 @@ class Bridge:
         structured = result.structured_content
         assert structured is not None, f"no structured content beside: {block.text}"
         log.info("%s %.200s -> %s", tool, arguments, block.text)
-        jsonschema.validate(structured, self.schemas[tool])
+        self.shapes[tool].validate(structured)
         assert structured["content"] == block.text, "the two halves differ"
         assert len(json.dumps(structured)) <= _ANSWER_LIMIT
         answer = Answer(structured, block.text, bool(result.is_error))
@@ -177,9 +177,13 @@ async def open_bridge(
         runtime = await stack.enter_async_context(open_runtime(settings, env))
         client: Client[Any] = Client(build_server(runtime), mode=mode, elicitation_handler=person)
         await stack.enter_async_context(client)
-        yield Bridge(client, await schemas_of(client), stack)
+        yield Bridge(client, await shapes_of(client), stack)
 
 
-async def schemas_of(client: Client[Any]) -> dict[str, Json]:
-    """Return the schema that each tool's answers must fit."""
-    return {tool.name: tool.output_schema or {} for tool in await client.list_tools()}
+async def shapes_of(client: Client[Any]) -> dict[str, Draft202012Validator]:
+    """Return what each tool's answers must fit.
+
+    Made once a bridge: to look at a schema anew for each answer costs more than all else in a test.
+    """
+    schemas = {tool.name: tool.output_schema or {} for tool in await client.list_tools()}
+    return {name: Draft202012Validator(schema) for name, schema in schemas.items()}

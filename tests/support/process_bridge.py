@@ -13,7 +13,7 @@ import psutil
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
-from tests.support.bridge import Bridge, Era, schemas_of
+from tests.support.bridge import Bridge, Era, shapes_of
 from tests.support.polling import eventually
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ async def run_bridge(
             async with AsyncExitStack() as stack:
                 # leaves as a client does: closes its stdin, then waits, then kills
                 await stack.enter_async_context(client)
-                schemas = await schemas_of(client)
-                yield ProcessBridge(client, schemas, stack, pid=_read_pid(pid_file))
+                shapes = await shapes_of(client)
+                yield ProcessBridge(client, shapes, stack, pid=_read_pid(pid_file))
         except BaseException as error:
             error.add_note(f"{log}:\n{log.read_text(encoding='utf-8')[-3000:]}")
             raise
