@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opencode_mcp.app import runtime as app_runtime
 from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.engine import ends, finisher
+from opencode_mcp.engine import ends, finisher, leases
 from opencode_mcp.engine.requests import StartRequest
+from opencode_mcp.errors import OpencodeMcpError
 from opencode_mcp.opencode.http import Http
 from opencode_mcp.records import ApprovalPolicy, EndAction, Sandbox
 from opencode_mcp.settings import load_settings
@@ -53,6 +54,8 @@ class Errand:
     session_ids: tuple[str, ...] = ()
     action: EndAction = EndAction.DELETE
     kill_at: int = 0
+    #: how long a lease holds; None: as long as ever
+    lease_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,8 @@ async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
     else:  # nothing but the errand itself
         app_runtime._RESUME_LOOK_S = _FOREVER_S  # noqa: SLF001
         finisher.Finisher._work = _rest  # type: ignore[method-assign] # noqa: SLF001
+    if errand.lease_s is not None:
+        leases.LEASE_S = errand.lease_s
     settings = load_settings(errand.env, cwd=errand.folder)
     async with open_runtime(settings, errand.env) as runtime:
         if errand.job == "carry on":
@@ -204,7 +209,10 @@ async def _rest(self: finisher.Finisher) -> None:
 
 
 async def _end(engine: Engine, session_id: str, errand: Errand) -> str:
-    answer = await engine.end(session_id, "local", errand.action)
+    try:
+        answer = await engine.end(session_id, "local", errand.action)
+    except OpencodeMcpError as error:
+        return type(error).__name__
     return "ended" if isinstance(answer, ends.Ended) else f"not confirmed: {answer.reason}"
 
 
