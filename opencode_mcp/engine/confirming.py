@@ -8,8 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.instances import data_is_the_sessions
-from opencode_mcp.engine.reading import Tree, read_busy
-from opencode_mcp.errors import InstanceUnreachableError, OpencodeFailedError, OpencodeNotFoundError
+from opencode_mcp.engine.reading import Tree, read_busy, read_tree
+from opencode_mcp.errors import (
+    InstanceUnreachableError,
+    OpencodeFailedError,
+    OpencodeNotFoundError,
+    StaleSessionError,
+)
 from opencode_mcp.records import EndAction
 
 if TYPE_CHECKING:
@@ -43,14 +48,19 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     """Delete or archive the session's tree and confirm it by reading.
 
     `before_delete` is awaited before a delete is sent: from then on a 404 is ours. Raises
-    InstanceUnreachableError when a 404 proves nothing, because the data may be another's.
+    InstanceUnreachableError when a 404 proves nothing, because the data may be another's, and
+    StaleSessionError when the tree has grown: what is not stopped must not be deleted (facts 6.2).
     """
     assert session.ending is not None  # noqa: S101 - the store gives ENDING rows one
     client = connection.client
+    grown = await read_tree(client, session, timeout_s=budget.left_s())
+    if new := set(grown.ids) - set(tree.ids):
+        msg = f"sub-sessions of {session.id} appeared while it ended: {', '.join(sorted(new))}"
+        raise StaleSessionError(msg)
     if session.ending.action is EndAction.ARCHIVE:
         known = await _archive(client, session, tree, budget)
     else:
-        known = await _delete(client, session, budget, before_delete)
+        known = await _delete(client, session, tree, budget, before_delete)
     if not known and not session.ending.delete_sent:
         await _refuse_foreign_data(store, connection, session)
     await _confirm_quiet(client, tree, budget)
@@ -60,18 +70,29 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
 async def _delete(
     client: OpencodeClient,
     session: Session,
+    tree: Tree,
     budget: Budget,
     before_delete: Callable[[], Awaitable[None]],
 ) -> bool:
-    """Delete the session with all its descendants (facts 7.6); whether it was known."""
-    known = await _exists(client, session.id, budget)
-    if known:
-        await before_delete()
-        await client.delete_session(session.id, timeout_s=budget.left_s())
-        if await _exists(client, session.id, budget):
-            msg = f"OpenCode still has session {session.id} after it answered the delete"
-            raise OpencodeFailedError(msg, method="GET", path=f"/session/{session.id}")
-    return known
+    """Delete the session with all its descendants (facts 7.6); whether it was known.
+
+    A descendant that outlives its parent is deleted by itself.
+    """
+    if not await _exists(client, session.id, budget):
+        return False
+    await before_delete()
+    await client.delete_session(session.id, timeout_s=budget.left_s())
+    for child_id in await _existing(client, tree.ids[1:], budget):
+        await client.delete_session(child_id, timeout_s=budget.left_s())
+    for left_id in await _existing(client, tree.ids, budget):
+        msg = f"OpenCode still has session {left_id} after it answered the delete"
+        raise OpencodeFailedError(msg, method="GET", path=f"/session/{left_id}")
+    return True
+
+
+async def _existing(client: OpencodeClient, ids: list[str], budget: Budget) -> list[str]:
+    found = await asyncio.gather(*(_exists(client, one, budget) for one in ids))
+    return [one for one, is_there in zip(ids, found, strict=True) if is_there]
 
 
 async def _exists(client: OpencodeClient, session_id: str, budget: Budget) -> bool:
