@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -112,8 +111,7 @@ async def set_scene(
     victim = Victim(start)
     bystander, session_id = await asyncio.gather(victim.answer(), victim.answer())
     await waits(twin, project)
-    victim.signal(signal.SIGKILL)
-    assert (await victim.finished()).was_killed
+    await victim.kill()
     end = replace(start, job="end", session_ids=(session_id,), action=action)
     return Scene(
         twin=twin,

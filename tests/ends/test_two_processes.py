@@ -38,8 +38,7 @@ async def started(
         return len(twin.runs.running) == prompts.count("HANG")
 
     await eventually(running, what="the turns run")
-    starter.signal(signal.SIGKILL)
-    await starter.finished()
+    await starter.kill()
     return replace(errand, job="end", session_ids=tuple(ids)), ids
 
 

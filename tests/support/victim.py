@@ -54,6 +54,8 @@ class Errand:
     session_ids: tuple[str, ...] = ()
     action: EndAction = EndAction.DELETE
     kill_at: int = 0
+    #: of the turns that it starts
+    timeout_s: float = 600
     #: how long a lease holds; None: as long as ever
     lease_s: float | None = None
 
@@ -91,6 +93,11 @@ class Victim:
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
         os.kill(self.pid, number)
+
+    async def kill(self) -> None:
+        """Kill it, and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+        assert (await self.finished()).was_killed
 
     async def answer(self) -> str:
         """Wait for the next thing that it tells: a session's id, an end's answer."""
@@ -228,7 +235,7 @@ def _request(errand: Errand, prompt: str) -> StartRequest:
         owner="local",
         prompt=prompt,
         directory=str(errand.folder),
-        timeout_s=600,
+        timeout_s=errand.timeout_s,
         sandbox=Sandbox.DANGER_FULL_ACCESS,
         approval_policy=ApprovalPolicy.CALLER,
     )
