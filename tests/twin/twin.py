@@ -92,8 +92,7 @@ class Twin:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for plan in self._plans:
-            plan.release()
+        self.heal()
         await self.runs.kill()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -116,6 +115,11 @@ class Twin:
         planned = faults.Planned(fault, method, pattern, nth, times)
         self._plans.append(planned)
         return planned
+
+    def heal(self) -> None:
+        """Release every fault that was planned."""
+        for plan in self._plans:
+            plan.release()
 
     def drop_streams(self) -> None:
         """End every event stream in order; clients may open new ones."""
