@@ -287,24 +287,76 @@ async def test_a_prompt_that_is_on_its_way_is_recorded_as_one_to_stop(
         await eventually(lambda: _is_gone(twin), within_s=20, what="the session is ended")
 
 
+async def parting(twin: Twin) -> None:
+    """Wait until the process parts with its turns: it stops the one that it observes."""
+
+    async def check() -> bool:
+        return any(line.endswith("/abort") for line in twin.lines())
+
+    await eventually(check, what="a turn is stopped")
+
+
 @pytest.mark.parametrize("action", ["abort", "keep"])
 async def test_a_prompt_that_arrives_during_the_exit_is_like_any_other(
     bridges: Bridges, twin: Twin, project: Path, tmp_path: Path, action: str
 ) -> None:
-    hanging = twin.fail(Hang(after=True), path=r"/prompt_async$")
     async with serving(bridges, tmp_path, ON_EXIT=action) as server:
-        server.call(1, "opencode", prompt="HANG", cwd=str(project), wait_seconds=60)
-        await asyncio.wait_for(hanging.reached.wait(), WHOLE_S)
-        await streaming(twin)
+        await endless_turn(server, twin, project)
+        hanging = twin.fail(Hang(after=True), path=r"/prompt_async$")
+        server.call(2, "opencode", prompt="HANG", cwd=str(project), wait_seconds=60)
+        await streaming(twin, 2)
         server.process.send_signal(TERM)
-        await told(server, 1)  # cut short: now the turns are parted with
+        await told(server, 2)  # cut short
+        if action == "abort":
+            await parting(twin)
+        hanging.release()
+        code = await server.exited(within_s=WHOLE_S)
+        kept = action == "keep"
+
+        assert code == 0
+        assert len(twin.runs.running) == (2 if kept else 0)
+        assert recorded(bridges, "finished_at IS NULL") == [kept, kept]
+        assert recorded(bridges, "stop_reason") == [None if kept else "cancel"] * 2
+
+
+async def test_a_start_that_has_not_come_to_its_prompt_does_not_send_it(
+    bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
+) -> None:
+    async with serving(bridges, tmp_path) as server:
+        await endless_turn(server, twin, project)
+        hanging = twin.fail(Hang(), method="POST", path=r"^/session$")
+        server.call(2, "opencode", prompt="SAY:late", cwd=str(project))
+        await asyncio.wait_for(hanging.reached.wait(), WHOLE_S)
+        server.process.send_signal(TERM)
+        await parting(twin)
         hanging.release()
         code = await server.exited(within_s=WHOLE_S)
 
         assert code == 0
-        assert bool(twin.runs.running) == (action == "keep")
-        assert (recorded(bridges, "finished_at") == [None]) == (action == "keep")
-        assert recorded(bridges, "stop_reason") == [None if action == "keep" else "cancel"]
+        assert (await told(server, 2))["error"]["name"] == "SHUTTING_DOWN"
+        assert submissions(twin) == ["HANG"]
+
+
+async def test_a_turn_of_another_process_is_said_to_run_on(
+    bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
+) -> None:
+    owner = await bridges.attached()
+    session_id = await owner.begin("HANG", project)
+    await streaming(twin)
+    async with serving(bridges, tmp_path) as server:
+        server.call(1, "opencode-status", sessionId=session_id, wait_seconds=60)
+
+        async def listens() -> bool:
+            return len([seen for seen in twin.requests if seen.path.endswith("/event")]) == 2
+
+        await eventually(listens, what="the second process looks at the turn")
+        code = await leave(server, "term")
+        snapshot = await told(server, 1)
+
+        assert code == 0
+        assert snapshot["status"] == "running"
+        assert "runs on" in snapshot["content"]
+    assert (await owner.status(session_id)).status == "running"
 
 
 async def test_a_database_that_hangs_does_not_hold_it_up(
