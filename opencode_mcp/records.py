@@ -29,6 +29,14 @@ class EndAction(StrEnum):
     ARCHIVE = "archive"
 
 
+class ExitAction(StrEnum):
+    """What becomes of the turns of a process that exits."""
+
+    ABORT = "abort"
+    END = "end"  # of their sessions too, with the default end action
+    KEEP = "keep"  # they run on, and the next process observes them
+
+
 class StopReason(StrEnum):
     """Why we asked a turn to stop. Needed because an abort may leave no trace (facts 4.4)."""
 

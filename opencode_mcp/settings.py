@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from pydantic import SecretStr, ValidationError
 
 from opencode_mcp.errors import ConfigError
-from opencode_mcp.records import InstanceKind
+from opencode_mcp.records import ExitAction, InstanceKind
 from opencode_mcp.settings_env import Reading, read_sources
 from opencode_mcp.settings_folders import settle_folders
 from opencode_mcp.settings_model import Note, Settings, variable
@@ -161,6 +161,12 @@ def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> No
         "mode",
         bad=settings.remote_paths and not attach,
         reason="must be false in managed mode: that OpenCode runs on this machine",
+    )
+    judge(
+        "on_exit",
+        "mode",
+        bad=settings.on_exit is ExitAction.KEEP and not attach,
+        reason="must be abort or end in managed mode: that OpenCode stops with its last server",
     )
 
 

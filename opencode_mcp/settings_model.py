@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from opencode_mcp import settings_values as values
-from opencode_mcp.records import ApprovalPolicy, EndAction, InstanceKind, Sandbox
+from opencode_mcp.records import ApprovalPolicy, EndAction, ExitAction, InstanceKind, Sandbox
 
 PREFIX = "OPENCODE_MCP_"
 
@@ -179,6 +179,11 @@ class Settings(BaseSettings):
         ge=0,
         le=31_536_000,
         description="sessions that nobody used for so long are ended, with `END_ACTION`; 0: never",
+    )
+    on_exit: Annotated[ExitAction, _Choice] = Field(
+        ExitAction.ABORT,
+        description="the turns of this process when it exits: stop them, end their sessions, or"
+        " let them run on (attach only)",
     )
     tombstone_days: Annotated[int, _Number] = Field(
         7, ge=1, le=3650, description="how long it is remembered how a session ended"

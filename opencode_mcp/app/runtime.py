@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from opencode_mcp.app.presence import Presence
 from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
+from opencode_mcp.engine.closing import Closing
 from opencode_mcp.engine.recovery import OLD_START
-from opencode_mcp.errors import StoreError
+from opencode_mcp.errors import ShuttingDownError, StoreError
 from opencode_mcp.records import Capacity, InstanceKind
 from opencode_mcp.settings import child_environment
 from opencode_mcp.store.store import Store
@@ -50,9 +51,11 @@ class Runtime:
         presence: Presence,
         stack: AsyncExitStack,
         state_key: bytes,
+        closing: Closing,
     ) -> None:
         self._settings = settings
         self._state_key = state_key
+        self._closing = closing
         self._environ = environ
         self._store = store
         self._presence = presence
@@ -73,10 +76,19 @@ class Runtime:
         """The key that seals the state of calls which their clients repeat; 32 bytes."""
         return self._state_key
 
+    @property
+    def closing(self) -> Closing:
+        """Tells when this process is about to exit."""
+        return self._closing
+
     async def engine(self) -> Engine:
-        """Return the engine, building it if this is the first call. Starts no OpenCode."""
+        """Return the engine, building it if this is the first call. Starts no OpenCode.
+
+        Raises ShuttingDownError.
+        """
         async with self._lock:
             if self._engine is None:
+                self._closing.check_open()
                 engine = self._build()
                 self._engine = await self._stack.enter_async_context(engine)
             return self._engine
@@ -86,11 +98,13 @@ class Runtime:
 
         Looks at intervals: another process may die and leave its work to this one.
         """
-        while self._engine is None:
+        while self._engine is None and not self._closing.is_begun:
             await self._clock.sleep(_RESUME_LOOK_S)
             try:
                 if await self._is_something_unfinished():
                     await self.engine()
+            except ShuttingDownError:
+                return
             except StoreError as error:
                 log.warning("unfinished work cannot be read", extra={"why": str(error)})
 
@@ -137,6 +151,7 @@ class Runtime:
             store=self._store,
             instances=self._instances,
             clock=self._clock,
+            closing=self._closing,
             limits=EngineLimits(
                 capacity=Capacity(
                     sessions=settings.max_sessions, running=settings.max_running_turns
@@ -146,6 +161,7 @@ class Runtime:
                 default_end_action=settings.end_action,
                 session_idle_ttl_s=settings.session_idle_ttl_seconds,
                 abort_on_call_cancel=settings.on_call_cancel == "abort",
+                on_exit=settings.on_exit,
                 response_loop_limit=settings.response_loop_limit,
             ),
             holder=self._presence.name,
@@ -172,8 +188,10 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[Runtime]:
-    """Open the program and close it in reverse.
+async def open_runtime(
+    settings: Settings, environ: Mapping[str, str], closing: Closing | None = None
+) -> AsyncIterator[Runtime]:
+    """Open the program and close it in reverse. `closing` tells it that this comes.
 
     Raises a StoreError when the tracking database cannot be used.
     """
@@ -191,10 +209,12 @@ async def open_runtime(settings: Settings, environ: Mapping[str, str]) -> AsyncI
             presence=presence,
             stack=engine_stack,
             state_key=await store.shared_key("call-state"),
+            closing=closing or Closing(clock),
         )
         resuming = asyncio.create_task(runtime.resume(), name="resume")
         try:
             yield runtime
         finally:
+            runtime.closing.begin(refuse=True)
             resuming.cancel()
             await asyncio.wait({resuming})

@@ -59,14 +59,21 @@ class Batch:
 
     async def observe(self, reporter: Reporter, wait_s: float) -> Result:
         """Watch them for at most `wait_s` seconds and present them."""
-        clock = self._engine.clock
-        started = clock.monotonic()
+        started = self._engine.clock.monotonic()
         members = await self._look(self._references)
-        while not self._is_met(members) and (left := started + wait_s - clock.monotonic()) > 0:
+        until = started + wait_s
+        await self._engine.closing.until(self._watch(members, reporter, started, until))
+        return self._present(members)
+
+    async def _watch(
+        self, members: list[Member], reporter: Reporter, started: float, until: float
+    ) -> None:
+        """Wait for what the call waits for; `members` are kept as they are known then."""
+        clock = self._engine.clock
+        while not self._is_met(members) and (left := until - clock.monotonic()) > 0:
             if not await _news_of(members, min(INTERVAL_S, left)):
                 await reporter.tell(clock.monotonic() - started, _summary(members))
-                members = await self._again(members)
-        return self._present(members)
+                members[:] = await self._again(members)
 
     def _is_met(self, members: Iterable[Member]) -> bool:
         judge = all if self._wait_for == "all" else any
@@ -122,8 +129,7 @@ class Batch:
     def _entry(self, member: Member) -> Entry:
         result = member.result
         if member.keeper is not None:
-            now = self._engine.clock.now()
-            result = present_keeper(member.keeper, max_chars=self._chars, now=now)
+            result = present_keeper(self._engine, member.keeper, max_chars=self._chars)
         kept = {name: result[name] for name in _KEPT if name in result}  # type: ignore[literal-required]
         kept["content"], cut = clip(result["content"], self._entry_chars)
         if cut:

@@ -29,7 +29,8 @@ from opencode_mcp.callers.arguments import (
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tools import Tools, properties
 from opencode_mcp.callers.wire import output_schema
-from opencode_mcp.errors import OpencodeMcpError
+from opencode_mcp.engine.closing import ANSWERED_BY_S
+from opencode_mcp.errors import OpencodeMcpError, ShuttingDownError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,6 +60,10 @@ _RESEND: dict[str, Literal["unknown"]] = {
     "SUBMISSION_UNCONFIRMED": "unknown",
     "INTERNAL": "unknown",
 }
+_CUT_SHORT = (
+    "this server is shutting down and could not finish this call: what came of it, opencode-status"
+    " tells after its restart"
+)
 _ERROR_STATUSES = frozenset({"failed", "timeout"})
 
 
@@ -68,6 +73,7 @@ class ModelTool(Tool):
     model: type[Arguments] = Field(exclude=True)
     handler: Any = Field(exclude=True)
     settings: Any = Field(exclude=True)
+    closing: Any = Field(exclude=True)
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Check the arguments, run the handler, and turn every fault into a result.
@@ -83,8 +89,14 @@ class ModelTool(Tool):
         except ValidationError as error:
             why = explain(error, self.parameters)
             return to_tool_result(error_result("INVALID_ARGUMENT", why))
+        # the prompt of a repeated call went out with the first one
+        fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
         try:
-            result = await self.handler(checked, reporter)
+            self.closing.check_open()
+            result = await self.closing.until(self.handler(checked, reporter), ANSWERED_BY_S)
+            if result is None:
+                fallback = "unknown"
+                raise ShuttingDownError(_CUT_SHORT)  # noqa: TRY301 - the one door for errors
         except OpencodeMcpError as error:
             log.info("call refused", extra={"error_name": error.name, "why": str(error)})
             result = present_error(error, advise(error, self.settings))
@@ -94,8 +106,6 @@ class ModelTool(Tool):
         if isinstance(result, InputRequiredResult):
             return InputRequiredToolResult(result)
         if result["kind"] == "error" and self.name in SUBMITTING:
-            # the prompt of a repeated call went out with the first one
-            fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
             result["resendSafety"] = _RESEND.get(result["error"]["name"], fallback)
         return to_tool_result(result)
 
@@ -170,6 +180,7 @@ def build_server(service: Service) -> FastMCP:
                 model=model,
                 handler=handler,
                 settings=settings,
+                closing=service.closing,
             )
         )
     return mcp

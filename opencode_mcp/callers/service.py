@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from opencode_mcp.engine.closing import Closing
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.settings import Settings
 
@@ -32,8 +33,15 @@ class Service(Protocol):
         All processes on one database have the same, also after a restart.
         """
 
+    @property
+    def closing(self) -> Closing:
+        """Tells when this process is about to exit."""
+
     async def engine(self) -> Engine:
-        """Return the engine, building it if this is the first call. Starts no OpenCode."""
+        """Return the engine, building it if this is the first call. Starts no OpenCode.
+
+        Raises ShuttingDownError.
+        """
 
     async def own_directory(self) -> OwnDirectory:
         """Return the folder of the OpenCode that we are attached to, asking it once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.eliciting import attend, is_for_a_person, may_ask, person_of
@@ -10,10 +11,9 @@ from opencode_mcp.callers.presenting import iso, present_turn
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.callers.sizing import short
 from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.records import ExitAction
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from mcp_types import InputRequiredResult
 
     from opencode_mcp.callers.eliciting import Person
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.engine.outcome import Verdict
+
+_EXIT = "this server is shutting down"
+_AT_EXIT = {
+    ExitAction.ABORT: f"{_EXIT} and stops the turn; the session stays",
+    ExitAction.END: f"{_EXIT}, stops the turn and ends the session",
+    ExitAction.KEEP: f"{_EXIT}; the turn runs on",
+}
 
 
 async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how long
@@ -39,31 +47,40 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
     If the client cancels the call that owns the turn (`owns`), the operator's rule decides about
     the turn; a call that merely watches only lets go.
     """
-    clock = engine.clock
-    started = clock.monotonic()
     person = person_of(reporter.context)
     try:
-        if wait_s > 0:
-            await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
-        while not _ends_watch(keeper, person) and (
-            (left := started + wait_s - clock.monotonic()) > 0
-        ):
-            if is_for_a_person(keeper):
-                asked = await attend(keeper, person, reporter, left)
-                if asked is not None:
-                    return asked
-            elif not await keeper.changed(min(INTERVAL_S, left)):
-                await reporter.tell(clock.monotonic() - started, describe(keeper))
+        watching = _watch(engine, keeper, person, reporter, wait_s)
+        asked = await engine.closing.until(watching)
     except asyncio.CancelledError:
         if owns:
             engine.call_cancelled(keeper)
         raise
-    return present_keeper(keeper, max_chars=max_chars, now=clock.now())
+    return asked or present_keeper(engine, keeper, max_chars=max_chars)
 
 
-def present_keeper(keeper: Keeper, *, max_chars: int, now: datetime) -> Result:
+async def _watch(
+    engine: Engine, keeper: Keeper, person: Person | None, reporter: Reporter, wait_s: float
+) -> InputRequiredResult | None:
+    """Wait until there is something to say; return what a person must be asked by returning it."""
+    clock = engine.clock
+    started = clock.monotonic()
+    if wait_s > 0:
+        await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
+    while not _ends_watch(keeper, person) and ((left := started + wait_s - clock.monotonic()) > 0):
+        if is_for_a_person(keeper):
+            asked = await attend(keeper, person, reporter, left)
+            if asked is not None:
+                return asked
+        elif not await keeper.changed(min(INTERVAL_S, left)):
+            await reporter.tell(clock.monotonic() - started, describe(keeper))
+    return None
+
+
+def present_keeper(engine: Engine, keeper: Keeper, *, max_chars: int) -> Result:
     """Return the result for a turn as its keeper knows it."""
-    result = present_turn(keeper.session, keeper.turn, keeper.verdict, max_chars=max_chars, now=now)
+    now = engine.clock.now()
+    verdict = _with_exit(engine, keeper)
+    result = present_turn(keeper.session, keeper.turn, verdict, max_chars=max_chars, now=now)
     if keeper.trouble and not keeper.verdict.is_over:
         result["executionState"] = "unknown"
         result["upstreamRead"] = {
@@ -73,6 +90,16 @@ def present_keeper(keeper: Keeper, *, max_chars: int, now: datetime) -> Result:
             "nextAt": iso(keeper.trouble.next_at),
         }
     return result
+
+
+def _with_exit(engine: Engine, keeper: Keeper) -> Verdict:
+    """Say what our exit means for a turn that runs: its caller cannot ask us any more."""
+    verdict = keeper.verdict
+    if verdict.is_over or not engine.closing.is_begun:
+        return verdict
+    action = engine.limits.on_exit if keeper.is_owned else ExitAction.KEEP
+    note = ("SHUTTING_DOWN", _AT_EXIT[action])
+    return replace(verdict, warnings=(*verdict.warnings, note))
 
 
 def _ends_watch(keeper: Keeper, person: Person | None) -> bool:

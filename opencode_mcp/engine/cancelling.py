@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.errors import (
     InstanceUnreachableError,
@@ -23,6 +24,7 @@ from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.closing import Closing
     from opencode_mcp.engine.instances import Instances, Reached
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.keepers import Keepers
@@ -61,12 +63,19 @@ class Canceller:
     """Cancels turns. Repeating it is safe."""
 
     def __init__(
-        self, *, store: Store, instances: Instances, keepers: Keepers, clock: Clock
+        self,
+        *,
+        store: Store,
+        instances: Instances,
+        keepers: Keepers,
+        clock: Clock,
+        closing: Closing,
     ) -> None:
         self._store = store
         self._instances = instances
         self._keepers = keepers
         self._clock = clock
+        self._closing = closing
 
     async def cancel(
         self, session: Session, message_id: str | None, wait_s: float
@@ -106,7 +115,8 @@ class Canceller:
             return _already_done(keeper.session, keeper.turn, verdict)
         halting = self._keepers.spawn(keeper.halt.carry_out())
         halting.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await asyncio.wait({halting}, timeout=max(wait_s, LOOK_S))
+        watching = asyncio.wait({halting}, timeout=max(wait_s, LOOK_S))
+        await self._closing.until(watching, CHANGED_BY_S)
         return Cancelled(keeper.session, keeper.turn, verdict, accepted=keeper.halt.is_sent)
 
     async def _turn(self, session: Session, message_id: str | None) -> Turn | None:
@@ -155,7 +165,7 @@ class Canceller:
         """Record the wish, let the keeper carry it out, and watch."""
         keeper = await self._keepers.take_up(keeper)
         await keeper.ask_to_stop(StopReason.CANCEL)
-        await self._watch(keeper, wait_s)
+        await self._closing.until(self._watch(keeper, wait_s), CHANGED_BY_S)
         halt, trouble = keeper.halt, keeper.trouble
         accepted = halt.is_sent or keeper.verdict.is_over
         fault = trouble.error if trouble and not accepted else None

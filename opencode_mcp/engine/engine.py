@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
+from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.ending import Ender
+from opencode_mcp.engine.ends import Unconfirmed
 from opencode_mcp.engine.finisher import Finisher, IdleRule
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
+from opencode_mcp.engine.leaving import Leaver
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
-from opencode_mcp.errors import SessionNotFoundError, ShuttingDownError
+from opencode_mcp.errors import SessionNotFoundError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
@@ -28,11 +31,12 @@ if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.answers import Answer
     from opencode_mcp.engine.cancelling import Cancelled
-    from opencode_mcp.engine.ends import Ended, Unconfirmed
+    from opencode_mcp.engine.closing import Closing
+    from opencode_mcp.engine.ends import Ended
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
-    from opencode_mcp.records import Capacity, EndAction, Session
+    from opencode_mcp.records import Capacity, EndAction, ExitAction, Session
     from opencode_mcp.store.store import Store
 
 
@@ -49,6 +53,8 @@ class EngineLimits:
     session_idle_ttl_s: float
     #: whether a call that owns a turn stops it when its client cancels the call
     abort_on_call_cancel: bool
+    #: what becomes of the turns of this process when it exits
+    on_exit: ExitAction
     #: so many answers without progress in a row stop a turn; 0: never
     response_loop_limit: int
 
@@ -67,12 +73,15 @@ class Engine:
         store: Store,
         instances: Instances,
         clock: Clock,
+        closing: Closing,
         limits: EngineLimits,
         holder: str,
         is_dead_holder: Callable[[str], bool],
     ) -> None:
         self.clock = clock
         self.limits = limits
+        #: tells whoever watches that this process is about to exit
+        self.closing = closing
         self._store = store
         self._instances = instances
         self._keepers = Keepers(
@@ -84,11 +93,10 @@ class Engine:
             approval_timeout_s=limits.approval_timeout_s,
             loop_limit=limits.response_loop_limit,
         )
-        self._closing = False
         self._stack = AsyncExitStack()
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
         self._canceller = Canceller(
-            store=store, instances=instances, keepers=self._keepers, clock=clock
+            store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
         )
         leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
         self._ender = Ender(
@@ -108,6 +116,14 @@ class Engine:
             clock=clock,
             idle_rule=IdleRule(limits.idle_ttl, limits.default_end_action),
         )
+        self._leaver = Leaver(
+            store=store,
+            keepers=self._keepers,
+            ender=self._ender,
+            closing=closing,
+            action=limits.on_exit,
+            end_action=limits.default_end_action,
+        )
         self._turns = Turns(
             store=store,
             instances=instances,
@@ -119,23 +135,23 @@ class Engine:
     async def __aenter__(self) -> Self:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
-        await self._stack.enter_async_context(self._keepers)
+        await self._stack.enter_async_context(self._leaver)
         await self._stack.enter_async_context(self._finisher)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Take no new work, stop the turns of this process, let go of the instances."""
-        self._closing = True
+        """Take no new work, part with the turns of this process, let go of the instances."""
+        self.closing.begin(refuse=True)
         await self._stack.aclose()
 
     async def start(self, request: StartRequest, directory: str) -> Keeper:
         """Start a session in `directory` and its first turn; see `Turns.start`."""
-        self._refuse_if_closing()
+        self.closing.check_open()
         return await self._owned(self._turns.start(request, directory))
 
     async def reply(self, request: ReplyRequest) -> Keeper:
         """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
-        self._refuse_if_closing()
+        self.closing.check_open()
         session = await self.find(request.session_id, request.owner)
         return await self._owned(self._turns.reply(request, session))
 
@@ -163,7 +179,14 @@ class Engine:
     ) -> Ended | Unconfirmed:
         """End a session; see `Ender.end`. Raises SessionNotFoundError, EndConflictError."""
         session = await self.find(reference, owner)
-        return await self._ender.end(session, action, self.limits.default_end_action)
+        default = self.limits.default_end_action
+        end = await self.closing.until(self._ender.end(session, action, default), CHANGED_BY_S)
+        if end is not None:
+            return end
+        current = await self._store.resolve(session.id)
+        ending = current.ending if current else None
+        reason = "this server is shutting down; the end is recorded and the next start goes on"
+        return Unconfirmed(session.id, ending.action if ending else default, reason, None)
 
     async def cancel(
         self, reference: str, owner: str, message_id: str | None, wait_s: float
@@ -200,9 +223,10 @@ class Engine:
     async def _owned(self, beginning: Coroutine[object, object, Keeper]) -> Keeper:
         """Begin a turn so that a cancelled call cannot leave it half begun.
 
-        If the call is cancelled meanwhile, the turn is stopped once it has begun.
+        If the call is cancelled meanwhile, the turn is stopped once it has begun; at the exit of
+        this process its own rule decides about it.
         """
-        task = self._keepers.spawn(beginning)
+        task = self._keepers.begin(beginning)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -210,10 +234,5 @@ class Engine:
             raise
 
     def _begun_too_late(self, task: asyncio.Task[Keeper]) -> None:
-        if not task.cancelled() and task.exception() is None:
+        if not task.cancelled() and task.exception() is None and not self.closing.is_begun:
             self.call_cancelled(task.result())
-
-    def _refuse_if_closing(self) -> None:
-        if self._closing:
-            msg = "this server is shutting down: call again after its restart"
-            raise ShuttingDownError(msg)

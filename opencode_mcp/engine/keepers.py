@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from opencode_mcp.engine.keeper import Keeper
-from opencode_mcp.errors import StaleSessionError
-from opencode_mcp.records import StopReason
+from opencode_mcp.errors import ShuttingDownError, StaleSessionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: how long leaving may take to stop the turns that run, and to finish the ends under way
-STOP_AT_EXIT_S = 6.0
 #: so many finished turns are remembered, so that the end of a session need not read them again
 _REMEMBERED = 1000
 
@@ -53,22 +50,35 @@ class Keepers:
         self._loop_limit = loop_limit
         self._keepers: dict[str, Keeper] = {}
         self._submitting: Counter[str] = Counter()
+        self._is_closed = False
+        self._beginnings: set[asyncio.Task[Keeper]] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         #: tasks that leaving gives time to finish; what is not done then is a recorded intent
         self._awaited: set[asyncio.Task[object]] = set()
 
-    async def __aenter__(self) -> Self:
-        """Nothing runs yet."""
-        return self
+    @property
+    def beginnings(self) -> set[asyncio.Task[Keeper]]:
+        """The turns that are being begun now."""
+        return set(self._beginnings)
 
-    async def __aexit__(self, *_: object) -> None:
-        """Stop the turns that this process owns, bounded; then cancel what is left."""
-        for keeper in self._keepers.values():
-            if keeper.is_owned and not keeper.verdict.is_over:
-                self.spawn(keeper.ask_to_stop(StopReason.CANCEL))
-                self.spawn(keeper.crossed_out.wait(), finish_at_exit=True)
-        if self._awaited:
-            await asyncio.wait(self._awaited, timeout=STOP_AT_EXIT_S)
+    def running(self) -> list[Keeper]:
+        """Return the keepers of the turns that run."""
+        return [keeper for keeper in self._keepers.values() if not keeper.verdict.is_over]
+
+    def close(self) -> set[str]:
+        """Let no further prompt be sent; return the sessions where one is on its way."""
+        self._is_closed = True
+        return set(self._submitting)
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait, at most `timeout_s`, for the tasks that are to finish before this process exits."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._awaited:  # some begin others
+                    await asyncio.wait(self._awaited)
+
+    async def cancel(self) -> None:
+        """Cancel what still runs; what it was at is a recorded intent."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -99,7 +109,13 @@ class Keepers:
 
     @contextmanager
     def submitting(self, session_id: str) -> Iterator[None]:
-        """Mark the session: a turn of it is recorded, and its prompt sent, while the block runs."""
+        """Mark the session: a turn of it is recorded, and its prompt sent, while the block runs.
+
+        Raises ShuttingDownError once this process parts with its turns.
+        """
+        if self._is_closed:
+            msg = "this server is shutting down and did not send the prompt"
+            raise ShuttingDownError(msg, session_id=session_id)
         self._submitting[session_id] += 1
         try:
             yield
@@ -125,6 +141,13 @@ class Keepers:
                 self.spawn(_run(keeper, watch, stack.pop_all()))
 
             yield observe
+
+    def begin(self, beginning: Coroutine[object, object, Keeper]) -> asyncio.Task[Keeper]:
+        """Begin a turn as a task that goes on whoever waits for it."""
+        task = self.spawn(beginning)
+        self._beginnings.add(task)
+        task.add_done_callback(self._beginnings.discard)
+        return task
 
     async def take_up(self, keeper: Keeper) -> Keeper:
         """Observe a turn from here on, unless it is observed here already; return its keeper.

@@ -131,8 +131,10 @@ async def test_a_closed_stdin_ends_the_process_and_the_turn_of_its_open_call(
         server.call(7, "opencode", prompt=ENDLESS, cwd=str(project), wait_seconds=60)
         session_id = await running_session(witness, project)
         code = await server.close_stdin()
+        snapshot = structured(await server.answer(7))
 
         assert code == 0
+        assert (snapshot["status"], snapshot["sessionId"]) == ("running", session_id)
         await silent(witness, session_id)
 
 
@@ -146,8 +148,10 @@ async def test_a_signal_ends_the_process_and_the_turn_of_its_open_call(
         session_id = await running_session(witness, project)
         server.process.send_signal(number)
         code = await server.exited(within_s=9)
+        snapshot = structured(await server.answer(7))
 
         assert code == 0
+        assert (snapshot["status"], snapshot["sessionId"]) == ("running", session_id)
         await silent(witness, session_id)
 
 

@@ -59,6 +59,8 @@ def test_all_faults_come_in_one_message(project: Path) -> None:
         ("LOG_LEVEL", "loud"),
         ("LOG_FORMAT", "xml"),
         ("ON_CALL_CANCEL", "maybe"),
+        ("ON_EXIT", "leave"),
+        ("ON_EXIT", "keep"),  # managed: that OpenCode would stop with us
         ("ALLOW_INSECURE_HTTP", "2"),
         ("DATABASE", "here.db"),
         ("DATABASE", "~/here.db"),

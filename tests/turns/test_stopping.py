@@ -159,3 +159,43 @@ async def test_a_server_that_is_closed_stops_the_turns_that_it_runs(
 
     await nothing_runs(twin)
     assert (await second.settled(session_id)).status == "cancelled"
+
+
+async def test_a_server_that_is_closed_lets_the_turns_of_others_run(
+    bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    first = await bridges.attached()
+    session_id = await first.begin("HANG", project)
+    await streaming(twin)
+    second = await bridges.attached(ON_EXIT="abort")
+    status = await second.status(session_id)
+    await second.close()
+
+    assert status.status == "running"
+    assert (await first.status(session_id)).status == "running"
+    assert [line for line in twin.lines() if line.endswith("/abort")] == []
+
+
+async def test_a_stop_under_way_is_carried_out_before_a_server_leaves_that_keeps_its_turns(
+    bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    first = await bridges.attached(ON_EXIT="keep")
+    session_id = await first.begin("HANG", project)
+    await streaming(twin)
+    twin.fail(Status(503), path=ABORT, times=2)
+    await first.call("opencode-cancel", sessionId=session_id, wait_ms=0)
+    await first.close()
+
+    assert not twin.runs.running
+
+
+async def test_an_end_that_a_server_carries_out_as_it_leaves_uses_the_default_action(
+    bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    first = await bridges.attached(ON_EXIT="end", END_ACTION="archive")
+    session_id = await first.begin("HANG", project)
+    await streaming(twin)
+    await first.close()
+
+    assert twin.world.sessions[session_id]["time"]["archived"]
+    await nothing_runs(twin)
