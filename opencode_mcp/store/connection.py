@@ -96,8 +96,8 @@ class Database:
         """Run `work` in one transaction; it is committed if `work` returns, else undone.
 
         Raises StoreUnusableError, also when the file was taken away and nobody will ever read
-        what was written. A cancelled caller does not stop it. `work` must be short: it keeps out all other
-        writers, of all processes.
+        what was written. A cancelled caller does not stop it. `work` must be short: it keeps out
+        all other writers, of all processes.
         """
         self._check_open()
         task = asyncio.create_task(self._transact(work))

@@ -4,6 +4,8 @@ SQLite asks a "VFS" for everything it does with files. This one is SQLite's own 
 two of its functions. While it is open, every new connection of this process uses it.
 """
 
+# ruff: noqa: N815 - the names of SQLite's own structures
+
 from __future__ import annotations
 
 import _sqlite3
@@ -13,6 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from ctypes import _CFunctionType as _Callback
     from types import TracebackType
 
 
@@ -115,7 +118,7 @@ class Disk:
     def _register(self, vfs: _Vfs) -> None:
         self._library.sqlite3_vfs_register(ctypes.byref(vfs), 1)
 
-    def _address(self, callback: ctypes._CFuncPtr) -> int | None:
+    def _address(self, callback: _Callback) -> int | None:
         self._callbacks.append(callback)
         return ctypes.cast(callback, ctypes.c_void_p).value
 
