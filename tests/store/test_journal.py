@@ -106,7 +106,7 @@ def test_what_is_refused_keeps_its_wal(path: Path, memory: Memory, pragma: str) 
 def test_an_index_that_may_not_be_opened_is_no_reason_to_leave_the_wal(path: Path) -> None:
     """Say, one that root left: then the others on this file would be shut out."""
     prepare(path)
-    path.with_name(f"{path.name}-shm").mkdir()
+    path.with_name(f"{path.name}-shm").symlink_to("nowhere/to be found")
     with pytest.raises(StoreUnusableError, match="make the file and its folder writable"):
         prepare(path)
     assert journal(path) == _WAL

@@ -20,7 +20,8 @@ from opencode_mcp.records import Instance, InstanceKind, Session
 from opencode_mcp.store.store import Store
 from tests.opencode.managed_support import eventually, fake_opencode, supervisors
 from tests.support.bridges import Bridges, bare_env
-from tests.turns.reading import settled_end, streaming
+from tests.support.polling import PATIENCE_S
+from tests.turns.reading import nothing_runs, settled_end, streaming
 from tests.twin import Twin
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ async def test_a_database_beside_another_opencode_ends_nothing_and_the_true_one_
     await twin.refuse()
     port = urlsplit(twin.url).port or 0
     async with Twin(tmp_path, port=port) as other:
-        copied = await bridges.attached(DATABASE=str(copy), CLEANUP_TIMEOUT_SECONDS="4")
+        copied = await bridges.attached(DATABASE=str(copy))
         ends = {
             running: await copied.end(running),
             idle[0]: await copied.end(idle[0], action="archive"),
@@ -126,8 +127,8 @@ async def test_a_database_beside_another_opencode_ends_nothing_and_the_true_one_
     assert cancelled.structured["done"] is False
     assert set(listed) == {running, *idle}
     assert set(twin.world.sessions) == {running, *idle}
-    assert (await settled_end(copied, running)).status == "ended"
-    assert (await settled_end(copied, idle[0])).status == "ended"
+    assert (await settled_end(copied, running, within_s=PATIENCE_S)).status == "ended"
+    assert (await settled_end(copied, idle[0], within_s=PATIENCE_S)).status == "ended"
     assert set(twin.world.sessions) == {idle[0], idle[1]}, "one is archived"
 
 
@@ -147,11 +148,14 @@ async def test_a_turn_of_another_opencode_is_not_taken_for_over(
         async with Store.open(copy) as store:
             turn = await store.turn(running, 1)
     await twin.listen()
+    settled = await copied.settled(running)
 
     assert [look.status for look in looks] == ["unknown", "stopping", "unknown"]
     assert looks[1].structured["cancelled"] is None
     assert turn
     assert turn.finished_at is None
+    assert settled.status == "cancelled", "the wish was kept until its own OpenCode was there"
+    await nothing_runs(twin)
 
 
 @pytest.mark.parametrize("with_records", [True, False], ids=["with-records", "without"])
