@@ -56,6 +56,10 @@ HEALTH = b"<html>"
 """
 
 
+#: what an end says of a session that is ended now, or was a moment ago
+_OVER = {"ended", "not_found"}
+
+
 @pytest_asyncio.fixture
 async def managed(tmp_path: Path, bridges: Bridges) -> AsyncIterator[Managed]:
     """Give a way to open our server on a stand-in for `opencode`, all ended after the test."""
@@ -127,8 +131,9 @@ async def test_a_database_beside_another_opencode_ends_nothing_and_the_true_one_
     assert cancelled.structured["done"] is False
     assert set(listed) == {running, *idle}
     assert set(twin.world.sessions) == {running, *idle}
-    assert (await settled_end(copied, running, within_s=PATIENCE_S)).status == "ended"
-    assert (await settled_end(copied, idle[0], within_s=PATIENCE_S)).status == "ended"
+    for one in (running, idle[0]):  # here, or in the background
+        assert (await settled_end(copied, one, within_s=PATIENCE_S)).status in _OVER
+    assert set(await copied.listed()) == {idle[1]}
     assert set(twin.world.sessions) == {idle[0], idle[1]}, "one is archived"
 
 
