@@ -158,7 +158,7 @@ class Canceller:
             async with asyncio.timeout(LOOK_S):
                 await free_if_settled(self._store, known.observer, moved=reached.moved)
                 return known, await known.observer.look_until_clear()
-        except (TimeoutError, OpencodeError):
+        except (TimeoutError, OpencodeError, InstanceUnreachableError):
             return known, None
 
     async def _ask(self, keeper: Keeper, wait_s: float) -> Cancelled:

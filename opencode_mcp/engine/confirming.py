@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from opencode_mcp.engine.instances import data_is_the_sessions
 from opencode_mcp.engine.reading import Tree, read_busy, read_tree
-from opencode_mcp.errors import (
-    InstanceUnreachableError,
-    OpencodeFailedError,
-    OpencodeNotFoundError,
-    StaleSessionError,
-)
+from opencode_mcp.engine.whose_data import refuse_foreign_data
+from opencode_mcp.errors import OpencodeFailedError, OpencodeNotFoundError, StaleSessionError
 from opencode_mcp.records import EndAction
 
 if TYPE_CHECKING:
@@ -62,7 +57,7 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     else:
         known = await _delete(client, session, tree, budget, before_delete)
     if not known and not session.ending.delete_sent:
-        await _refuse_foreign_data(store, connection, session)
+        await refuse_foreign_data(store, connection, session)
     await _confirm_quiet(client, tree, budget)
     return Removed(was_gone=not known and not session.ending.delete_sent)
 
@@ -125,16 +120,6 @@ async def _archive_one(client: OpencodeClient, session_id: str, budget: Budget) 
         msg = f"OpenCode does not show session {session_id} as archived after it answered so"
         raise OpencodeFailedError(msg, method="PATCH", path=f"/session/{session_id}")
     return True
-
-
-async def _refuse_foreign_data(store: Store, connection: Connection, session: Session) -> None:
-    if await data_is_the_sessions(store, connection, session):
-        return
-    msg = (
-        f"this OpenCode knows none of our sessions: other data? It answers 404 for {session.id},"
-        " which proves nothing here, so the end stays open"
-    )
-    raise InstanceUnreachableError(msg, session_id=session.id)
 
 
 async def _confirm_quiet(client: OpencodeClient, tree: Tree, budget: Budget) -> None:

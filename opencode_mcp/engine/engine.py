@@ -164,6 +164,8 @@ class Engine:
         session = await self.find(reference, owner)
         check_answerable(session)
         view = await self._overview.view(session)
+        # once more, after the reads: it may be ending by now, or tracking may be lost
+        check_answerable(await self.find(reference, owner))
         keeper = self._keepers.get(session.id)
         if await answer_by_caller(view, keeper, approval_id, answer):
             return await self.view(session.id, owner)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.errors import (
     InstanceUnreachableError,
-    OpencodeError,
     OpencodeUnauthorizedError,
     OpencodeUnavailableError,
     StaleSessionError,
@@ -255,23 +254,3 @@ class Instances:
         self._open.pop(instance.id, None)
         if self._own_id == instance.id:
             self._own_id = None
-
-
-async def data_is_the_sessions(store: Store, connection: Connection, session: Session) -> bool:
-    """Whether this OpenCode provably has the data that the session was in (contract §2.3, step 7).
-
-    Only then does its 404 mean "deleted". Managed: the UUID in OpenCode's data folder, which is
-    what led us to this instance. Attach: another session of the same address is known there.
-    """
-    if connection.instance.kind is InstanceKind.MANAGED:
-        return True
-    others = await store.sessions_of_instance(connection.instance.id, limit=6)
-    for other in others:
-        if other.id == session.id:
-            continue
-        try:
-            await connection.client.session(other.id)
-        except OpencodeError:
-            continue
-        return True
-    return False

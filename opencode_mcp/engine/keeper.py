@@ -45,6 +45,8 @@ T = TypeVar("T")
 POLL_S = 5.0
 #: how long to wait while OpenCode cannot be asked; an event wakes earlier
 TROUBLE_PAUSE_S = 1.0
+#: what may pass: OpenCode or the database cannot be asked now
+_TROUBLES = (OpencodeError, InstanceUnreachableError, StoreError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class Keeper:
         while not self.verdict.is_over:
             try:
                 await self._step()
-            except (OpencodeError, StoreError, BudgetSpentError) as error:
+            except (*_TROUBLES, BudgetSpentError) as error:
                 await self._sit_out(error)
             else:
                 self.trouble = None
@@ -231,7 +233,7 @@ class Keeper:
         """Go on in the instance that carries the session on, once its own is proven dead."""
         try:
             reached = await self._instances.of(self.session)
-        except (OpencodeError, InstanceUnreachableError, StoreError):
+        except _TROUBLES:
             return
         if reached.connection is not self.connection:
             self.observer.connection, self.observer.session = reached.connection, reached.session

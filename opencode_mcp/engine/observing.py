@@ -14,6 +14,7 @@ from opencode_mcp.engine.history import TurnHistory, read_turn
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_asks, read_tree
 from opencode_mcp.engine.steps import is_finished_while_listed_as_busy
+from opencode_mcp.engine.whose_data import refuse_foreign_data
 from opencode_mcp.errors import OpencodeNotFoundError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import Submission
@@ -96,7 +97,10 @@ class Observer:
         return self.proven_over or not (asked or self.session.phase is Phase.QUARANTINED)
 
     async def look(self) -> Verdict:
-        """Read what is known now, and judge it. Raises OpencodeError, StoreError."""
+        """Read what is known now, and judge it.
+
+        Raises OpencodeError, StoreError, InstanceUnreachableError.
+        """
         client, session = self.connection.client, self.session
         try:
             statuses, read = await asyncio.gather(
@@ -176,7 +180,12 @@ class Observer:
         return self.proven_over or self.turn.stop_reason is None
 
     async def _session_is_gone(self) -> Verdict:
-        """Judge a turn whose session OpenCode does not know: ended by us, or deleted elsewhere."""
+        """Judge a turn whose session OpenCode does not know: ended by us, or deleted elsewhere.
+
+        Raises InstanceUnreachableError where it may be another OpenCode with other data.
+        """
         tracked = await self._store.resolve(self.session.id)
+        if tracked is not None and not self.seen:
+            await refuse_foreign_data(self._store, self.connection, self.session)
         reason = "the session was ended" if tracked is None else "the session was deleted"
         return Verdict(TurnStatus.CANCELLED, warnings=(("SESSION_GONE", reason),))

@@ -21,9 +21,9 @@ from opencode_mcp.errors import (
 )
 from opencode_mcp.opencode.asks import AskRoutes
 from opencode_mcp.opencode.calls import MESSAGES_MAX_BYTES, Call, CallKind, decode, segment
+from opencode_mcp.opencode.generation import NOT_OURS
 from opencode_mcp.opencode.http import Http
 from opencode_mcp.opencode.models import (
-    NOT_OURS,
     Agent,
     Health,
     Message,

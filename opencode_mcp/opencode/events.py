@@ -38,8 +38,8 @@ _WAKING_FAMILIES = ("permission.", "question.")
 #: OpenCode dropped every run of a folder, or of all (facts 9.5)
 _DISPOSED = frozenset({"server.instance.disposed", "global.disposed"})
 
-#: children remembered, oldest forgotten first; a forgotten one no longer wakes its root
-_MAX_CHILDREN = 10_000
+#: of each kind, oldest forgotten first; a forgotten child no longer wakes its root
+_MAX_REMEMBERED = 10_000
 #: generations; sub-agents of sub-agents were not even seen (facts 13), and a loop must end
 _MAX_DEPTH = 16
 _MAX_ACTIVITY_CHARS = 200
@@ -153,7 +153,12 @@ class EventHub:
         self._wanted = asyncio.Event()
         self._watches: dict[str, list[Watch]] = {}
         self._parents: dict[str, str] = {}  # child -> parent, of every session heard of
+        self._deleted: dict[str, None] = {}  # in the order in which it was heard
         self._reader: asyncio.Task[None] | None = None
+
+    def heard_deleted(self, session_id: str) -> bool:
+        """Whether this OpenCode said that it deleted the session; False: not heard, at least."""
+        return session_id in self._deleted
 
     async def __aenter__(self) -> Self:
         self._reader = asyncio.create_task(self._follow(), name=f"events {self._client.base_url}")
@@ -241,6 +246,9 @@ class EventHub:
             watch.take(session_id, event)
         if event.kind == "session.deleted":
             self._parents.pop(session_id, None)
+            self._deleted[session_id] = None
+            if len(self._deleted) > _MAX_REMEMBERED:
+                del self._deleted[next(iter(self._deleted))]
 
     def _learn_parent(self, session_id: str, event: Event) -> None:
         """Remember whose child a session is, watched or not: its root may be watched later."""
@@ -249,7 +257,7 @@ class EventHub:
         parent = event.part("info").get("parentID")
         if isinstance(parent, str):
             self._parents[session_id] = parent
-            if len(self._parents) > _MAX_CHILDREN:
+            if len(self._parents) > _MAX_REMEMBERED:
                 del self._parents[next(iter(self._parents))]
 
     def _watches_of(self, session_id: str) -> Iterator[Watch]:

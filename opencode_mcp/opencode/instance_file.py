@@ -38,6 +38,7 @@ class State(StrEnum):
     READY = "ready"
     STOPPING = "stopping"
     FAILED = "failed"  #: never became ready; nothing of it runs any more
+    UNSUPPORTED = "unsupported"  #: the same: it is no OpenCode that we can drive
     GONE = "gone"  #: was ready once; nothing of it runs any more
 
 

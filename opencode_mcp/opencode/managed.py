@@ -31,10 +31,13 @@ from opencode_mcp.opencode.instance_file import (
 from opencode_mcp.opencode.launcher import launch
 from opencode_mcp.opencode.locks import FileLock, is_held_exclusively
 from opencode_mcp.opencode.orders import Orders
+from opencode_mcp.opencode.start_faults import no_binary, not_started, start_fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
+#: the last words of an instance that nobody has used
+_NEVER_READY = frozenset({State.STARTING, State.FAILED, State.UNSUPPORTED})
 #: between two looks at files that another process changes
 _POLL_S = 0.03
 #: how long a supervisor may take on top of the startup timeout, to end a failure: it needs 2 s
@@ -110,12 +113,12 @@ class ManagedInstances:
         """Return a live instance with these settings, ours until `close()`; start one if need be.
 
         Raises OpencodeStartError: no such binary, it ended or was not ready in time (the text
-        quotes its last lines), or others took too long. Takes at most about twice the startup
-        timeout: one to wait for others, one to start.
+        quotes its last lines), or others took too long; and OpencodeUnsupportedError. Takes at most
+        about twice the startup timeout: one to wait for others, one to start.
         """
         binary = settings.resolved_binary()
         if binary is None:
-            raise OpencodeStartError(_NO_BINARY.format(settings.binary[:100]))
+            raise no_binary(settings.binary)
         key = settings.key()
         deadline = self._clock.monotonic() + self._startup_timeout_s
         async with self._one_at_a_time, self._starting(key, deadline):
@@ -180,7 +183,7 @@ class ManagedInstances:
                 continue
             if not self.is_dead(record.id):
                 yield record.id
-            elif record.state in {State.STARTING, State.FAILED}:
+            elif record.state in _NEVER_READY:
                 # nobody waits for it: whoever does holds the lock of its settings, which is ours
                 self.forget(record.id)
 
@@ -276,20 +279,6 @@ class ManagedInstances:
             if found is InstanceState.DEAD:
                 record = read_record(record_path(self._folder, instance_id))
                 self.forget(instance_id)
-                raise OpencodeStartError(_why(binary, () if record is None else record.lines))
+                raise start_fault(binary, record)
             await self._clock.sleep(_POLL_S)
-        raise OpencodeStartError(_why(binary, ("its supervisor does not answer",)))
-
-
-_NO_BINARY = (
-    "no OpenCode to start: there is no executable {!r}. Set OPENCODE_MCP_OPENCODE_BIN to the "
-    "path of one, or OPENCODE_MCP_SERVER_URL to use an OpenCode that runs already, or use the "
-    "`bundled` image, which has one."
-)
-
-
-def _why(binary: str, lines: tuple[str, ...]) -> str:
-    reason, *output = lines or ("its supervisor was killed",)
-    quoted = "".join(f"\n    {line}" for line in output)
-    said = f" It said last:{quoted}" if output else " It said nothing."
-    return f"OpenCode ({binary}) did not start: {reason}.{said}"
+        raise not_started(binary, ("its supervisor does not answer",))

@@ -12,19 +12,16 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from opencode_mcp.opencode.fields import Count, FromOpencode, Moment
+from opencode_mcp.opencode.generation import VERSION_PATTERN
 from opencode_mcp.opencode.message_error import MessageError
 from opencode_mcp.opencode.tool_state import FilePaths, ToolState
-
-#: another generation has other routes, and answers ours with its web app (facts 8.2, case 27)
-NOT_OURS = "this is not an OpenCode 1.x (tested with 1.18), which this server drives"
 
 
 class Health(FromOpencode):
     """`GET /global/health`. Invalid for another generation: its routes mean something else."""
 
     healthy: bool
-    #: a development build has no number that could be compared, and is let in
-    version: Annotated[str, Field(pattern=r"^([01]\.|[^0-9])")]
+    version: Annotated[str, Field(pattern=VERSION_PATTERN)]
 
 
 class Paths(FromOpencode):

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from opencode_mcp.opencode.data_id import data_folder, data_id
+from opencode_mcp.opencode.generation import UnsupportedServerError
 from opencode_mcp.opencode.instance_file import State, clients_path, write_record
 from opencode_mcp.opencode.locks import FileLock
 from opencode_mcp.opencode.processes import (
@@ -96,6 +97,9 @@ class Runner:
                 data_id=self._data_id(),
                 version=version,
             )
+        except UnsupportedServerError as fault:
+            self._end(State.UNSUPPORTED, str(fault))
+            return
         except _NotStartedError as fault:
             self._end(State.FAILED, str(fault))
             return
@@ -107,7 +111,10 @@ class Runner:
         self._end(State.GONE, self._stop or f"OpenCode ended with exit code {server.exit_code}")
 
     def _bring_up(self) -> tuple[ServerProcess, str]:
-        """Return a ready OpenCode and its version."""
+        """Return a ready OpenCode and its version.
+
+        Raises _NotStartedError, UnsupportedServerError.
+        """
         deadline = time.monotonic() + self._orders.startup_timeout_s
         tries = 0
         while True:

@@ -14,9 +14,10 @@ import signal
 import subprocess
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from opencode_mcp.opencode.generation import UnsupportedServerError, checked_version
 from opencode_mcp.opencode.instance_file import workdir_path
 from opencode_mcp.opencode.processes import die_with_parent
 
@@ -29,8 +30,10 @@ _KEPT_LINES = 20
 _KEPT_CHARS = 500
 #: of a line that does not end; the rest of it is dropped
 _MAX_LINE_BYTES = 64 * 1024
-#: facts 12.1
-_READY_LINE = re.compile(r"listening on (http://\S+)")
+#: facts 12.1; or however another generation says where it listens
+_READY_LINE = re.compile(r"listening on (http://\S+)|(http://(?:127\.0\.0\.1|localhost):\d+)")
+#: OpenCode 2.x makes up a password of its own and prints it
+_ITS_PASSWORD = re.compile(r"(server password:?)\s+\S+", re.IGNORECASE)
 #: facts 12.2
 _PORT_TAKEN = re.compile(r"ServeError|EADDRINUSE|in use")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -41,6 +44,11 @@ _SECRET_CHARS = 6
 _HEALTH_TIMEOUT_S = 2.0
 _MAX_ANSWER_BYTES = 64 * 1024
 _CLOSED = -1
+
+
+class _Answer(NamedTuple):
+    status: int
+    body: bytes
 
 
 class ServerProcess:
@@ -122,14 +130,21 @@ class ServerProcess:
         return any(_PORT_TAKEN.search(line) for line in self._kept)
 
     def version(self) -> str | None:
-        """Ask for its health and return its version; None: not ready yet. At most about 2 s."""
+        """Ask for its health and return its version; None: not ready yet. At most about 2 s.
+
+        Raises UnsupportedServerError: it is up, and answers as no OpenCode of ours does.
+        """
+        answer = self._ask("GET", "/global/health", _HEALTH_TIMEOUT_S)
+        if answer is None or answer.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+            return None
+        if answer.status != http.HTTPStatus.OK:
+            message = f"it answers {answer.status} on /global/health"
+            raise UnsupportedServerError(message)
         try:
-            answer = json.loads(self._ask("GET", "/global/health", _HEALTH_TIMEOUT_S) or b"null")
+            return checked_version(json.loads(answer.body))
         except ValueError:
-            return None
-        if not isinstance(answer, dict) or answer.get("healthy") is not True:
-            return None
-        return str(answer.get("version", ""))
+            message = "its answer on /global/health is no JSON"
+            raise UnsupportedServerError(message) from None
 
     def dispose(self, timeout_s: float) -> None:
         """Have it end all runs cleanly (facts 9.5), if it still can."""
@@ -142,19 +157,18 @@ class ServerProcess:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
 
-    def _ask(self, method: str, path: str, timeout_s: float) -> bytes | None:
+    def _ask(self, method: str, path: str, timeout_s: float) -> _Answer | None:
         if self.url is None:
             return None
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=timeout_s)
         try:
             connection.request(method, path, headers={"Authorization": self._authorization})
             response = connection.getresponse()
-            body = response.read(_MAX_ANSWER_BYTES)
+            return _Answer(response.status, response.read(_MAX_ANSWER_BYTES))
         except (OSError, http.client.HTTPException):
             return None
         finally:
             connection.close()
-        return body if response.status == http.HTTPStatus.OK else None
 
     def _line(self, content: bytes) -> None:
         line = _COLOURS.sub("", content.decode(errors="replace")).strip()
@@ -162,12 +176,12 @@ class ServerProcess:
             return
         self._kept.append(line)
         if self.url is None and (ready := _READY_LINE.search(line)):
-            self.url = ready[1].rstrip("/")
+            self.url = (ready[1] or ready[2]).rstrip("/")
 
     def _redacted(self, line: str) -> str:
         for secret in self._secrets:
             line = line.replace(secret, "***")
-        return line
+        return _ITS_PASSWORD.sub(r"\1 ***", line)
 
 
 def _secrets(orders: Orders, password: str) -> list[str]:

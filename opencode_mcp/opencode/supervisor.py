@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+_LAST_WORDS = frozenset({State.FAILED, State.UNSUPPORTED, State.GONE})
+
+
 def main() -> int:
     """Be the launcher: return when the keeper runs and the record is there."""
     orders = Orders.from_json(sys.stdin.buffer.read())
@@ -101,7 +104,7 @@ def _run(orders: Orders, record: InstanceRecord, record_fd: int, keeper_fd: int)
 def _close_record(record_fd: int, why: str) -> None:
     """Say in the record that it is over, unless it says so already."""
     record = read_descriptor(record_fd)
-    if record is not None and record.state not in {State.FAILED, State.GONE}:
+    if record is not None and record.state not in _LAST_WORDS:
         state = State.FAILED if record.state is State.STARTING else State.GONE
         write_record(record_fd, record.ended(state, (why,)))
 

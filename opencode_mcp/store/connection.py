@@ -5,7 +5,9 @@ whoever is cancelled (a tool call, a time-out, a shutdown), the transaction goes
 or ROLLBACK. Nobody else writes BEGIN.
 
 Two connections, a thread each (aiosqlite). Writes take turns on one. Reads are single statements
-on the other, so that they never land in an open transaction, and never wait for a writer (WAL).
+on the other, so that they never land in an open transaction. With a WAL they never wait for a
+writer. Without one (`journal.py`) they wait while anybody commits, and a COMMIT waits until the
+reads that had begun are done: milliseconds, since no read lasts longer than its one statement.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import aiosqlite
 
 from opencode_mcp.errors import StoreUnusableError
 from opencode_mcp.store.door import door, is_busy
+from opencode_mcp.store.opened_file import OpenedFile
 from opencode_mcp.store.prepare import prepare
 
 if TYPE_CHECKING:
@@ -58,9 +61,14 @@ class Database:
     """An open database. `open_database` makes it and closes it."""
 
     def __init__(
-        self, path: Path, reader: aiosqlite.Connection, writer: aiosqlite.Connection, clock: Clock
+        self,
+        file: OpenedFile,
+        reader: aiosqlite.Connection,
+        writer: aiosqlite.Connection,
+        clock: Clock,
     ) -> None:
-        self._path = path
+        self._file = file
+        self._path = file.path
         self._reader = reader
         self._writer = writer
         self._clock = clock
@@ -76,7 +84,9 @@ class Database:
             return list(await self._reader.execute_fetchall(sql, values))
 
         with door(self._path):
-            return await self._patiently(query)
+            found = await self._patiently(query)
+        self._file.check()
+        return found
 
     async def row(self, sql: str, values: Values = ()) -> sqlite3.Row | None:
         """Return the first row of one query, or None."""
@@ -85,8 +95,9 @@ class Database:
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one transaction; it is committed if `work` returns, else undone.
 
-        A cancelled caller does not stop it. `work` must be short: it keeps out all other
-        writers, of all processes.
+        Raises StoreUnusableError, also when the file was taken away and nobody will ever read
+        what was written. A cancelled caller does not stop it. `work` must be short: it keeps out
+        all other writers, of all processes.
         """
         self._check_open()
         task = asyncio.create_task(self._transact(work))
@@ -123,14 +134,16 @@ class Database:
             with door(self._path):
                 try:
                     await self._patiently(lambda: self._writer.execute_fetchall("BEGIN IMMEDIATE"))
+                    self._file.check()  # before: what is written to a lost file may harm another
                     result = await work(Transaction(self._writer))
-                    await self._writer.execute_fetchall("COMMIT")
+                    await self._patiently(lambda: self._writer.execute_fetchall("COMMIT"))
                 except BaseException:
                     # Also when this task itself is cancelled (the loop is torn down): the thread
                     # works in order, so this comes after whatever it is at. No-op outside one.
                     await self._writer.rollback()
                     raise
-                return result
+            self._file.check()  # after: only what is in the database's own file is recorded
+            return result
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
         """Do `step`, again while other connections are in the way; the last failure counts."""
@@ -159,8 +172,9 @@ async def open_database(path: Path, clock: Clock) -> AsyncIterator[Database]:
     Raises StoreUnusableError, SchemaTooNewError or MigrationError.
     """
     real = await asyncio.to_thread(prepare, path)
+    file = OpenedFile(real)
     reader, writer = _connection(real), _connection(real)
-    database = Database(real, reader, writer, clock)
+    database = Database(file, reader, writer, clock)
     try:
         with door(real):
             await _set_up(reader, "PRAGMA query_only = ON")
@@ -180,8 +194,9 @@ async def _set_up(connection: aiosqlite.Connection, *pragmas: str) -> None:
     connection.row_factory = sqlite3.Row
     for pragma in (
         f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}",
-        # After the power fails, what we reported as recorded must be there.
-        "PRAGMA synchronous = FULL",
+        # After the power fails, what we reported as recorded must be there. Without a WAL a commit
+        # is the removal of a file, and FULL would not sync the folder.
+        "PRAGMA synchronous = EXTRA",
         *pragmas,
     ):
         await connection.execute_fetchall(pragma)

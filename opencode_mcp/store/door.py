@@ -32,7 +32,8 @@ _REMEDIES = {
     sqlite3.SQLITE_NOTADB: _REPLACE,
     sqlite3.SQLITE_CORRUPT: _REPLACE,
     sqlite3.SQLITE_FULL: "free space on its disk",
-    sqlite3.SQLITE_IOERR: "check its disk",
+    # a quota, a file-size limit and a WAL index without room do not count as "full" for SQLite
+    sqlite3.SQLITE_IOERR: "check its disk, and that there is space on it",
 }
 
 

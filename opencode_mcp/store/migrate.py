@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import MigrationError, SchemaTooNewError
 from opencode_mcp.store.door import is_busy, primary_code, unusable
+from opencode_mcp.store.journal import lacks_shared_memory, leave_wal, use_best
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def migrations(folder: Path) -> list[Migration]:
 
 
 def migrate(path: Path, folder: Path | None = None) -> None:
-    """Make the database at `path` a WAL database of the newest schema.
+    """Make the database at `path` one of the newest schema, with a WAL where that is possible.
 
     Raises SchemaTooNewError, MigrationError, StoreUnusableError, sqlite3.Error (for the door).
     A database that is refused is not changed.
@@ -84,14 +85,28 @@ def migrate(path: Path, folder: Path | None = None) -> None:
 
 
 def _migrate(path: Path, known: Sequence[Migration]) -> None:
+    try:
+        _bring_up_to_date(path, known, alone=False)
+    except sqlite3.Error as error:
+        if not lacks_shared_memory(error, path):
+            raise
+        _bring_up_to_date(path, known, alone=True)
+
+
+def _bring_up_to_date(path: Path, known: Sequence[Migration], *, alone: bool) -> None:
+    """Do all that is to be done; `alone`: on a WAL database where memory cannot be shared.
+
+    Alone, whoever has the database open is in the way, and it is left without a WAL.
+    """
     uri = f"{path.as_uri()}?mode=rw"  # never create: the mode would be the umask's
     with closing(
         sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
     ) as connection:
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         found = _number(connection, "user_version")
         _refuse_foreign(connection, path, found, known[-1].number)
-        if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            raise unusable(path, "no WAL on its file system", "set DATABASE to a local disk")
+        (leave_wal if alone else use_best)(connection, path)
         # A file that is read-only lets itself be opened, and even be read: ask for the write.
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.errors import OpencodeStartError
+from opencode_mcp.errors import OpencodeStartError, OpencodeUnsupportedError
 from opencode_mcp.opencode.data_id import FILE_NAME, data_folder, data_id
 from opencode_mcp.opencode.instance_file import State, read_record, record_path
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
 from tests.opencode.managed_support import (
+    PATIENCE_S,
     World,
     eventually,
     fake_opencode,
@@ -44,11 +45,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b'{"healthy": true, "version": "0"}')
+        self.wfile.write(b'{"healthy": true, "version": "1.18.33"}')
     do_POST = do_GET
 port = int(sys.argv[sys.argv.index("--port") + 1])
 server = http.server.HTTPServer(("127.0.0.1", port), Handler)
 print(f"opencode server listening on http://127.0.0.1:{port}", flush=True)
+server.serve_forever()
+"""
+#: as OpenCode 2.x does (pingdotgg/t3code#12936): another ready line, a password of its own
+_OF_ANOTHER_GENERATION = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response({status})
+        self.end_headers()
+        self.wfile.write({body!r})
+    do_POST = do_GET
+port = int(sys.argv[sys.argv.index("--port") + 1])
+server = http.server.HTTPServer(("127.0.0.1", port), Handler)
+print(f"{ready}", flush=True)
+print("server password hunter2hunter2", flush=True)
 server.serve_forever()
 """
 _HANGS = """
@@ -61,6 +77,7 @@ import os, sys
 print("reading the config", flush=True)
 print("\\x1b[31mError: password is", os.environ["OPENCODE_SERVER_PASSWORD"], file=sys.stderr)
 print("key is", os.environ["SOME_API_KEY"], "\\x1b[0m", file=sys.stderr)
+print("server password hunter2hunter2", file=sys.stderr)
 sys.exit(3)
 """
 #: the first time somebody else has the port: a socket that stays open when OpenCode takes over
@@ -288,9 +305,54 @@ async def test_a_binary_that_fails_is_quoted_without_secrets(world: World, tmp_p
         assert "exit code 3" in said
         assert "reading the config\n    Error: password is ***\n    key is ***" in said
         assert "sk-1234567890" not in said
+        assert "hunter2" not in said
         assert "\x1b" not in said
     assert not list(world.folder.glob("*.json"))
     assert not list(world.folder.glob("*.clients"))
+
+
+@pytest.mark.parametrize(
+    ("ready", "status", "body"),
+    [
+        pytest.param("server listening on http://127.0.0.1:{port}", 200, b"<html>", id="web-app"),
+        pytest.param("server listening on http://127.0.0.1:{port}", 404, b"", id="no-such-route"),
+        pytest.param("ready: http://localhost:{port}", 401, b"", id="own-password"),
+        pytest.param("v2 at http://127.0.0.1:{port}/", 200, b'{"status": "ok"}', id="other-json"),
+        pytest.param(
+            "opencode server listening on http://127.0.0.1:{port}",
+            200,
+            b'{"healthy": true, "version": "2.0.12"}',
+            id="same-routes",
+        ),
+    ],
+)
+async def test_an_opencode_of_another_generation_is_told_at_once_and_ended(
+    world: World, tmp_path: Path, ready: str, status: int, body: bytes
+) -> None:
+    """Case 27: long before the start's time is up, with the versions that work."""
+    text = _OF_ANOTHER_GENERATION.format(ready=ready, status=status, body=body)
+    fake = fake_opencode(tmp_path / "opencode", text)
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(OpencodeUnsupportedError) as caught:
+            await world.manager(startup_timeout_s=1000).join_or_start(
+                settings(world.home, binary=fake)
+            )
+    said = str(caught.value)
+    assert "1.18" in said
+    assert "OPENCODE_MCP_OPENCODE_BIN" in said
+    assert "hunter2" not in said
+    assert not list(world.folder.glob("*.json"))
+    await eventually(world.nothing_runs, "everything is gone")
+
+
+async def test_a_server_that_is_not_well_yet_is_waited_for(world: World, tmp_path: Path) -> None:
+    body = _STUBBORN.replace(
+        "self.send_response(200)",
+        "Handler.asked += 1\n        self.send_response(200 if Handler.asked > 4 else 503)",
+    ).replace("do_POST = do_GET", "do_POST = do_GET\n    asked = 0")
+    fake = fake_opencode(tmp_path / "opencode", body)
+    instance = await world.manager().join_or_start(settings(world.home, binary=fake))
+    assert instance.version == "1.18.33"
 
 
 async def test_a_binary_that_hangs_is_given_up_and_killed(world: World, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A process that uses the store as it is told: one JSON command a line, one JSON answer a line.
 
-python -m tests.store.child [--unprivileged] DATABASE
+python -m tests.store.child [--unprivileged] [--no-shared-memory] DATABASE
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import asyncio
 import ctypes
 import json
 import os
+import resource
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from opencode_mcp.errors import OpencodeMcpError, StaleSessionError
 from opencode_mcp.records import EndAction
 from opencode_mcp.store.store import Store
 from tests.store.make import ROOMY, a_turn
+from tests.support.disk import Disk, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -101,9 +104,34 @@ async def take_leases(path: Path, session_ids: list[str], holder: str) -> object
         ]
 
 
+async def write_within_a_limit(path: Path, session_id: str, size: int) -> object:
+    """Write more than the system allows the file to hold, then again without that limit."""
+    alias = "x" * size
+    answer: dict[str, object] = {}
+    async with Store.open(path) as store:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, before[1]))
+        try:
+            await store.add_alias(alias, session_id)
+        except OpencodeMcpError as error:
+            answer = {"error": type(error).__name__, "text": str(error)}
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        answer["before"] = await store.resolve(alias) and "there"
+        await store.add_alias(alias, session_id)
+    return answer
+
+
 COMMANDS: dict[str, Callable[..., Awaitable[object]]] = {
     command.__name__: command
-    for command in (open_once, begin_turns, write_for_ever, begin_ends, take_leases)
+    for command in (
+        open_once,
+        begin_turns,
+        write_for_ever,
+        begin_ends,
+        take_leases,
+        write_within_a_limit,
+    )
 }
 
 
@@ -118,4 +146,5 @@ async def main(path: Path) -> None:
 if __name__ == "__main__":
     if "--unprivileged" in sys.argv:
         drop_privileges()
-    asyncio.run(main(Path(sys.argv[-1])))
+    with Disk(Memory.FAILS) if "--no-shared-memory" in sys.argv else nullcontext():
+        asyncio.run(main(Path(sys.argv[-1])))

@@ -124,7 +124,7 @@ async def test_each_connection_is_durable_and_keeps_references(store: Store) -> 
     assert (await database.rows("PRAGMA journal_mode"))[0][0] == "wal"
     found = await database.write(lambda write: write.row("PRAGMA synchronous"))
     assert found
-    assert found[0] == 2  # FULL
+    assert found[0] == 3  # EXTRA
     found = await database.write(lambda write: write.row("PRAGMA foreign_keys"))
     assert found
     assert found[0] == 1

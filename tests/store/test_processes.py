@@ -65,12 +65,12 @@ async def child(path: Path, *options: str) -> AsyncIterator[Child]:
 
 
 @asynccontextmanager
-async def children(path: Path, count: int) -> AsyncIterator[list[Child]]:
+async def children(path: Path, count: int, *options: str) -> AsyncIterator[list[Child]]:
     """Start `count` of them; all are ready and wait for a word."""
     if count == 0:
         yield []
         return
-    async with child(path) as one, children(path, count - 1) as others:
+    async with child(path, *options) as one, children(path, count - 1, *options) as others:
         yield [one, *others]
 
 
@@ -152,11 +152,17 @@ async def test_of_two_processes_one_takes_each_lease(path: Path) -> None:
             pytest.fail("they never met")
 
 
-async def test_what_a_killed_process_reported_as_recorded_is_there(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "rounds"),
+    [pytest.param([], 5, id="wal"), pytest.param(["--no-shared-memory"], 2, id="rollback-journal")],
+)
+async def test_what_a_killed_process_reported_as_recorded_is_there(
+    path: Path, options: list[str], rounds: int
+) -> None:
     async with Store.open(path) as store:
         await tracked(store)
-    for _ in range(5):
-        async with child(path) as writer:
+    for _ in range(rounds):
+        async with child(path, *options) as writer:
             writer.tell("write_for_ever", session_id="ses_1")
             for _ in range(20):
                 recorded = await writer.answer()

@@ -56,6 +56,8 @@ class Errand:
     kill_at: int = 0
     #: of the turns that it starts
     timeout_s: float = 600
+    #: it begins once this file is there: several begin at once
+    starting_shot: Path | None = None
     #: how long a lease holds; None: as long as ever
     lease_s: float | None = None
 
@@ -203,6 +205,8 @@ async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
                 keeper = await engine.start(_request(errand, prompt), str(errand.folder))
                 report.send(("answer", keeper.session.id))
             await asyncio.Event().wait()  # until the test kills it
+        while errand.starting_shot is not None and not errand.starting_shot.exists():
+            await asyncio.sleep(0.005)
         steps.counts = True
         answers = await asyncio.gather(*(_end(engine, i, errand) for i in errand.session_ids))
         for answer in answers:

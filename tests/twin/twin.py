@@ -35,7 +35,8 @@ class Twin:
     """An OpenCode for tests: an async context manager.
 
     `folder` is where it runs (facts 1.3: what a request without a directory means). `pace` is how
-    long things take and may be changed at any time; `model_speed` makes a `SLOW` faster.
+    long things take and may be changed at any time; `model_speed` makes a `SLOW` faster. `port`:
+    where it listens; 0 is any that is free.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Twin:
         password: str = "for one test",  # noqa: S107 - of a server that lives for one test
         pace: Pace | None = None,
         model_speed: float = 1.0,
+        port: int = 0,
     ) -> None:
         self.username = USERNAME
         self.password = password
@@ -58,7 +60,7 @@ class Twin:
         self.runs = Runs(self.world, self.bus, self.asks, self.model, self.pace)
         self._routes = Routes(self.runs, str(folder))
         self._plans: list[faults.Planned] = []
-        self._port = 0
+        self._port = port
         self._runner: web.AppRunner | None = None
         self._site: web.TCPSite | None = None
         self._effects: set[asyncio.Task[web.StreamResponse]] = set()

@@ -1,0 +1,53 @@
+"""Whose data an OpenCode has: a database may have been copied beside another one.
+
+There, every session of ours is a 404, and runs on where it is (contract §2.3, step 7).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opencode_mcp.errors import InstanceUnreachableError, OpencodeError
+from opencode_mcp.records import InstanceKind
+
+if TYPE_CHECKING:
+    from opencode_mcp.engine.instances import Connection
+    from opencode_mcp.records import Session
+    from opencode_mcp.store.store import Store
+
+#: so many of the address's other sessions are looked for
+_WITNESSES = 6
+
+
+async def refuse_foreign_data(store: Store, connection: Connection, session: Session) -> None:
+    """Raise InstanceUnreachableError unless a 404 for `session` means that it was deleted."""
+    if await data_is_the_sessions(store, connection, session):
+        return
+    msg = (
+        f"this OpenCode knows none of our sessions: other data? It answers 404 for {session.id},"
+        " which proves nothing here, so nothing of it is taken for over or ended"
+    )
+    raise InstanceUnreachableError(msg, session_id=session.id)
+
+
+async def data_is_the_sessions(store: Store, connection: Connection, session: Session) -> bool:
+    """Whether this OpenCode provably has the data that the session was in.
+
+    Only then does its 404 mean "deleted". Managed: the UUID in OpenCode's data folder, which is
+    what led us to this instance. Attach: it said itself that it deleted the session, or another
+    session of the same address is known there.
+    """
+    if connection.instance.kind is InstanceKind.MANAGED:
+        return True
+    if connection.events.heard_deleted(session.id):
+        return True
+    others = await store.sessions_of_instance(connection.instance.id, limit=_WITNESSES)
+    for other in others:
+        if other.id == session.id:
+            continue
+        try:
+            await connection.client.session(other.id)
+        except OpencodeError:
+            continue
+        return True
+    return False

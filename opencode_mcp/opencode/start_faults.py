@@ -1,0 +1,45 @@
+"""Why a managed OpenCode did not come up, in words for whoever has to mend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opencode_mcp.errors import OpencodeStartError, OpencodeUnsupportedError
+from opencode_mcp.opencode.generation import NOT_OURS
+from opencode_mcp.opencode.instance_file import State
+
+if TYPE_CHECKING:
+    from opencode_mcp.errors import OpencodeError
+    from opencode_mcp.opencode.instance_file import InstanceRecord
+
+_NO_BINARY = (
+    "no OpenCode to start: there is no executable {!r}. Set OPENCODE_MCP_OPENCODE_BIN to the "
+    "path of one, or OPENCODE_MCP_SERVER_URL to use an OpenCode that runs already, or use the "
+    "`bundled` image, which has one."
+)
+_UNSUPPORTED = (
+    "OpenCode ({}) cannot be used: {}; {}. Set OPENCODE_MCP_OPENCODE_BIN to the path of one that"
+    " fits."
+)
+
+
+def no_binary(binary: str) -> OpencodeStartError:
+    """Return the error for a program that is not there."""
+    return OpencodeStartError(_NO_BINARY.format(binary[:100]))
+
+
+def start_fault(binary: str, record: InstanceRecord | None) -> OpencodeError:
+    """Return the error for an instance that died before it was ready; `record`: its last word."""
+    lines = () if record is None else record.lines
+    if record is not None and record.state is State.UNSUPPORTED:
+        why = lines[0] if lines else "it answers otherwise"
+        return OpencodeUnsupportedError(_UNSUPPORTED.format(binary, NOT_OURS, why))
+    return not_started(binary, lines)
+
+
+def not_started(binary: str, lines: tuple[str, ...]) -> OpencodeStartError:
+    """Return the error for a failed start; `lines`: why, and what OpenCode said last."""
+    reason, *output = lines or ("its supervisor was killed",)
+    quoted = "".join(f"\n    {line}" for line in output)
+    said = f" It said last:{quoted}" if output else " It said nothing."
+    return OpencodeStartError(f"OpenCode ({binary}) did not start: {reason}.{said}")
