@@ -15,6 +15,7 @@ from opencode_mcp.callers.sizing import APPROVALS, ERROR_CHARS, clip, fit, short
 from opencode_mcp.callers.wording import answer_text, next_call
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
+from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import (
@@ -59,7 +60,8 @@ def present_turn(
     """Return the result for a turn: what it came to, or where it stands."""
     answer, cut = clip(verdict.answer, max_chars)
     status: Status = verdict.status.value
-    action = next_call(status, session.approval_policy)
+    ends = turn.stop_reason is StopReason.END
+    action = next_call("ending" if ends else status, session.approval_policy)
     result: Result = {
         "kind": "turn",
         "status": status,

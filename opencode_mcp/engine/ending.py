@@ -16,6 +16,7 @@ from opencode_mcp.engine.budget import Backoff, Budget, BudgetSpentError
 from opencode_mcp.engine.confirming import remove
 from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
 from opencode_mcp.engine.history import read_turn
+from opencode_mcp.engine.notices import Notice, warnings_of
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
 from opencode_mcp.errors import (
@@ -79,8 +80,16 @@ class Ender:
         Raises EndConflictError (an archive over a pending delete) and SessionNotFoundError (it
         ended meanwhile). A cancelled caller lets go; the end goes on.
         """
-        await self._store.begin_end(session.id, action, default)
+        session = await self._store.begin_end(session.id, action, default)
+        await self._tell_keeper(session)
         return await self.carry_on(session.id)
+
+    async def _tell_keeper(self, session: Session) -> None:
+        """Let whoever observes the turn here know why it stops."""
+        keeper = self._keepers.get(session.id)
+        if keeper is not None and not keeper.verdict.is_over:
+            turn = await self._store.turn(session.id, keeper.turn.number)
+            keeper.learn(turn or keeper.turn)
 
     def is_under_way(self, session_id: str) -> bool:
         """Whether this process works on the session's end now."""
@@ -271,6 +280,6 @@ class Ender:
         await self._store.finish_end(tombstone, held.fence)
         held.is_gone = True
         self._backoff.forget(session.id)
-        note = (("SESSION_ENDED", "the session was ended"),)
+        note = warnings_of([Notice.SESSION_ENDED], None)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))
         log.info("session ended", extra={"session_id": session.id, "action": ended.action.value})

@@ -139,10 +139,17 @@ class Finisher:
         open_now = {(turn.session_id, turn.number) for turn in turns}
         self._late_at = {key: at for key, at in self._late_at.items() if key in open_now}
         for turn in turns:
+            self._tell_keeper(turn)
             if self._was_seen_to_be_over(turn):
                 self._try(turn.session_id, partial(self._cross_out, turn))
             elif self._is_ours_to_take(turn):
                 self._try(turn.session_id, partial(self._take, turn))
+
+    def _tell_keeper(self, turn: Turn) -> None:
+        """Let whoever observes the turn here know what another process wants of it."""
+        kept = self._keepers.get(turn.session_id)
+        if kept is not None and kept.turn.number == turn.number:
+            kept.learn(turn)
 
     async def _cross_out(self, turn: Turn) -> None:
         await self._store.finish_turn(turn)
@@ -155,7 +162,7 @@ class Finisher:
     def _is_ours_to_take(self, turn: Turn) -> bool:
         kept = self._keepers.get(turn.session_id)
         if kept is not None and kept.turn.number == turn.number:
-            return kept.turn.stop_reason is not turn.stop_reason
+            return False
         if self._keepers.is_submitting(turn.session_id):
             return False
         if turn.holder in {None, self._keepers.holder}:

@@ -139,7 +139,9 @@ class Keeper:
         self.learn(await self._store.set_stop_reason(self.turn, reason))
 
     def learn(self, turn: Turn) -> None:
-        """Take over what another process wrote down about the turn."""
+        """Take over what was written down about the turn; a wish to stop it stays."""
+        if turn.stop_reason is None and self.turn.stop_reason is not None:  # read before the wish
+            return
         news = turn.stop_reason is not self.turn.stop_reason
         self.observer.turn = turn
         if news and not self.verdict.is_over:
@@ -193,7 +195,7 @@ class Keeper:
         reason = self._reason_to_stop()
         if reason is not None and self.turn.stop_reason is None:
             self.learn(await self._store.set_stop_reason(self.turn, reason))
-        if self.turn.stop_reason is not None and not self.observer.proven_over:
+        if self._is_to_stop_it() and not self.observer.proven_over:
             await self.halt.carry_out()
             return
         left_s = self._deadline - self._clock.monotonic()
@@ -205,6 +207,10 @@ class Keeper:
         soon = self.observer.is_unclear and self.observer.settles_by_waiting
         poll_s = UNCLEAR_POLL_S if soon else POLL_S
         await self._wait(min(poll_s, left_s))
+
+    def _is_to_stop_it(self) -> bool:
+        """Whether we have to stop the turn; that of a session that ends is stopped by its end."""
+        return self.turn.stop_reason not in {None, StopReason.END}
 
     def _reason_to_stop(self) -> StopReason | None:
         """Return why the turn must not go on, whoever watches it: too long, or in circles."""

@@ -20,6 +20,7 @@ class Notice(StrEnum):
     PARTIAL_ANSWER = "PARTIAL_ANSWER"
     EARLIER_TEXT = "EARLIER_TEXT"
     ABORTED_ELSEWHERE = "ABORTED_ELSEWHERE"
+    SESSION_ENDED = "SESSION_ENDED"
     PROCESS_MAY_LIVE = "PROCESS_MAY_LIVE"
     STILL_BUSY = "STILL_BUSY"
     TOO_LARGE = "UPSTREAM_RESPONSE_TOO_LARGE"
@@ -32,6 +33,7 @@ _TEXTS = {
     Notice.PARTIAL_ANSWER: "The text is what was written before the turn ended.",
     Notice.EARLIER_TEXT: "The last step said nothing: the text is that of an earlier step.",
     Notice.ABORTED_ELSEWHERE: "Somebody else stopped the turn in OpenCode.",
+    Notice.SESSION_ENDED: "The session was ended, and its turn with it: it takes no new prompt.",
     Notice.PROCESS_MAY_LIVE: "A shell command or a sub-agent was cut off. Processes that it started"
     " may still run: some seconds if they ignore SIGTERM, for good if they left its group.",
     Notice.STILL_BUSY: "The answer is complete, but OpenCode still lists the session as busy: a"

@@ -258,6 +258,7 @@ def _warnings(
         Notice.PARTIAL_ANSWER: bool(answer) and not completed,
         Notice.EARLIER_TEXT: bool(answer) and completed and not is_last,
         Notice.ABORTED_ELSEWHERE: end.by_others,
+        Notice.SESSION_ENDED: evidence.stop_reason is StopReason.END,
         Notice.PROCESS_MAY_LIVE: effects.may_leave_a_process(calls),
         Notice.STILL_BUSY: evidence.status is not None,
         Notice.TOO_LARGE: evidence.unread is not None,

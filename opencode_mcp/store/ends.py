@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import EndConflictError, SessionNotFoundError, StaleSessionError
 from opencode_mcp.lifecycle import Phase, check_move
-from opencode_mcp.records import EndAction, Ending
+from opencode_mcp.records import EndAction, Ending, StopReason
 from opencode_mcp.store.changes import load, load_under_lease, save
 from opencode_mcp.store.connection import Part
 from opencode_mcp.store.rows import session_of, to_text, tombstone_of, tombstone_values
@@ -50,8 +50,7 @@ class Ends(Part):
             ending = _joined(session, action, default, now)
             if ending == session.ending:
                 return session
-            new = replace(session, phase=Phase.ENDING, ending=ending, updated_at=now)
-            return await save(write, session, new)
+            return await _accept(write, session, ending, now)
 
         return await self._database.write(work)
 
@@ -73,9 +72,7 @@ class Ends(Part):
                 return False
             session = session_of(row)
             check_move(session.phase, Phase.ENDING)
-            ending = Ending(action=action, since=now)
-            new = replace(session, phase=Phase.ENDING, ending=ending, updated_at=now)
-            await save(write, session, new)
+            await _accept(write, session, Ending(action=action, since=now), now)
             return True
 
         return await self._database.write(work)
@@ -167,6 +164,17 @@ class Ends(Part):
             return purged
 
         return await self._database.write(work)
+
+
+async def _accept(write: Transaction, session: Session, ending: Ending, now: datetime) -> Session:
+    """Write down that the session is to end, and its turn with it if that is at work."""
+    await write.run(
+        "UPDATE turns SET stop_reason = ?"
+        " WHERE session_id = ? AND finished_at IS NULL AND stop_reason IS NULL",
+        [StopReason.END, session.id],
+    )
+    new = replace(session, phase=Phase.ENDING, ending=ending, updated_at=now)
+    return await save(write, session, new)
 
 
 def _joined(

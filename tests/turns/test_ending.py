@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.turns.reading import nothing_runs, only_session, settled_end, streaming
-from tests.twin import Hang, Reset, Restart, Status, Truncate
+from tests.twin import Hang, Restart, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,30 +18,11 @@ if TYPE_CHECKING:
     from tests.support.bridge import Bridge
     from tests.support.bridges import Bridges
     from tests.twin import Twin
-    from tests.twin.faults import Fault
 
 ABORT = r"/abort$"
 #: `bridge`: an end may take 4 s, and a request 2 s
 _ANSWERED_WITHIN_S = 8.0
 
-#: each step of an end, as a request
-STEPS = {
-    "abort": ("POST", ABORT),
-    "children": ("GET", r"/children$"),
-    "status": ("GET", r"^/session/status$"),
-    "permissions": ("GET", r"^/permission$"),
-    "questions": ("GET", r"^/question$"),
-    "read": ("GET", r"^/session/ses[^/]+$"),
-    "delete": ("DELETE", r"^/session/"),
-}
-FAULTS: dict[str, Fault] = {
-    "503": Status(503),
-    "429": Status(429, retry_after="1"),
-    "reset": Reset(),
-    "lost": Reset(after=True),
-    "truncated": Truncate(),
-    "restart": Restart(),
-}
 #: case 44: ids made to reach another route or another session
 HOSTILE = (
     "x/../ses_other",
@@ -99,24 +80,6 @@ async def test_nothing_is_removed_before_an_abort_was_answered(
     assert ended.status == "ended"
     assert len(refused.hits) == 2
     assert sent.index(removal) > aborts[2], "the third one was answered"
-    await nothing_runs(twin)
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_any_step_of_an_end_may_fail(
-    bridge: Bridge, twin: Twin, project: Path, step: str, fault: str
-) -> None:
-    session_id = await bridge.begin("HANG", project)
-    await streaming(twin)
-    method, path = STEPS[step]
-    planned = twin.fail(FAULTS[fault], method=method, path=path)
-    ended = await settled_end(bridge, session_id)
-
-    assert (ended.status, ended.structured["action"]) == ("ended", "delete")
-    assert planned.hits
-    assert twin.world.sessions == {}
-    assert twin.asks.pending == {}
     await nothing_runs(twin)
 
 
