@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import aiohttp
 
 from bench.measure import Stopwatch
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -121,11 +122,54 @@ class ByHand:
         await self._call("POST", f"/session/{session_id}/abort")
         await asyncio.sleep(_PAUSE_S)
         await self._look(session_id)
+        await self._call("GET", f"/session/{session_id}/children")
         await self._call("GET", f"/session/{session_id}")
         await self._call("DELETE", f"/session/{session_id}")
         await self._call("GET", f"/session/{session_id}")
         await self._call("GET", "/session/status", params=self._query)
         return watch.ms
+
+    async def begin(self, prompt: str, count: int) -> list[tuple[str, str]]:
+        """Begin so many turns; return their sessions' ids with those of their prompts."""
+        return await asyncio.gather(*(self._begin(prompt) for _ in range(count)))
+
+    async def _begin(self, prompt: str) -> tuple[str, str]:
+        session_id = await self.create()
+        message_id = f"msg_{session_id.removeprefix('ses_')}"
+        body = {"messageID": message_id, "parts": [{"type": "text", "text": prompt}]}
+        await self._call("POST", f"/session/{session_id}/prompt_async", json=body)
+        return session_id, message_id
+
+    async def streaming(self, ids: list[str]) -> None:
+        """Wait until all these sessions are busy."""
+
+        async def all_busy() -> bool:
+            return set(ids) <= set(await self._call("GET", "/session/status", params=self._query))
+
+        await eventually(all_busy, what="all are busy")
+
+    async def end_streaming(self, session_id: str, message_id: str) -> None:
+        """Do the requests and the pauses of an end whose session streams (docs/ending.md)."""
+        path = f"/session/{session_id}"
+        await self._call("GET", f"{path}/message/{message_id}")
+        await self._look(session_id)
+        await self._call("POST", f"{path}/abort")
+        await self._asks()
+        for _ in range(2):
+            await asyncio.sleep(_PAUSE_S)
+            await self._look(session_id)
+        await self._call("GET", f"{path}/message", params={"limit": "20"})
+        await self._call("GET", f"{path}/children")
+        await self._call("GET", path)
+        await self._call("DELETE", path)
+        await self._call("GET", path)
+        await self._call("GET", "/session/status", params=self._query)
+
+    async def _asks(self) -> None:
+        await asyncio.gather(
+            self._call("GET", "/permission", params=self._query),
+            self._call("GET", "/question", params=self._query),
+        )
 
     async def _look(self, session_id: str) -> None:
         await asyncio.gather(

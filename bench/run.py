@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.by_hand import ByHand
+from bench.ends import full_database, many_ends, streaming_end
 from bench.measure import Comparison, Stopwatch, alternate
 from bench.spawn import Spawned, spawn
 from bench.turns import idle_to_answer, parallel_turns, token_cost
@@ -86,10 +87,13 @@ async def _turns_and_ends(
         )
         idle = await idle_to_answer(client, hand, project, _TIMES)
         many = await parallel_turns(client, hand, project)
-    return [turns, ends, idle, many]
+        streaming = await streaming_end(client, hand, project, _TIMES)
+        at_once = await many_ends(client, hand, project)
+    return [turns, ends, idle, many, streaming, at_once]
 
 
-async def _tokens(environ: Mapping[str, str], base: Path) -> list[Comparison]:
+async def _with_others(environ: Mapping[str, str], base: Path) -> list[Comparison]:
+    """Measure what needs servers of ours with other settings."""
     async with AsyncExitStack() as stack:
 
         async def connect(more: Mapping[str, str]) -> tuple[Client[StdioTransport], int]:
@@ -100,7 +104,8 @@ async def _tokens(environ: Mapping[str, str], base: Path) -> list[Comparison]:
             (pid,) = {child.pid for child in psutil.Process().children()} - before
             return client, pid
 
-        return await token_cost(connect, base)
+        tokens = await token_cost(connect, base)
+        return tokens + await full_database(connect, _OURS, environ, base, _TIMES)
 
 
 async def _spawns(environ: Mapping[str, str]) -> list[Comparison]:
@@ -147,7 +152,7 @@ async def _measure() -> list[Comparison]:
                 }
                 return [
                     *await _turns_and_ends(server, project, environ),
-                    *await _tokens(environ, base),
+                    *await _with_others(environ, base),
                     *await _spawns(environ),
                 ]
 

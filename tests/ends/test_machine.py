@@ -6,7 +6,7 @@ import os
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from opencode_mcp.engine import budget, finisher, recovery
@@ -31,6 +31,9 @@ def test_what_we_promise_holds_whatever_happens(monkeypatch: pytest.MonkeyPatch)
             stateful_step_count=_STEPS_EACH,
             derandomize=not _STEPS,
             deadline=None,
+            # a failure is shown as it came: making it smaller takes minutes
+            phases=list(Phase) if _STEPS else [Phase.generate],
+            print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from typing import TYPE_CHECKING
 
@@ -142,7 +143,7 @@ async def test_a_killed_opencode_takes_its_shell_commands_along_and_is_replaced(
     await witness.ended(session_id, project, marker=marker)
 
 
-async def test_an_end_after_the_death_of_the_managed_opencode_is_true(
+async def test_an_end_during_which_the_managed_opencode_is_killed_is_true(
     bridges: RealBridges,
     sandbox: Sandbox,
     managed_witness: ManagedWitnesses,
@@ -153,8 +154,10 @@ async def test_an_end_after_the_death_of_the_managed_opencode_is_true(
     session_id = await bridge.begin(bash(marker.command), project)
     await eventually(marker.alive, what="the command runs")
     (server,) = opencode_servers_of_home(sandbox.home)
+    ending = asyncio.create_task(bridge.end(session_id))
+    await eventually(bridges.is_ending, what="the end is accepted")
     server.kill()
-    ended = await bridge.end(session_id)
+    ended = await ending
     while ended.status == "ending":  # its supervisor is still clearing up
         ended = await bridge.end(session_id)
 

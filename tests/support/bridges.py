@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
 from tests.support.bridge import open_bridge
@@ -91,6 +93,12 @@ class Bridges:
         return await self._stack.enter_async_context(
             run_bridge(env, self._folder, name=f"bridge-{self._count}", mode=mode, person=person)
         )
+
+    async def is_ending(self) -> bool:
+        """Whether some end is accepted and not confirmed."""
+        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as file:
+            found = file.execute("SELECT 1 FROM sessions WHERE phase = 'ending'").fetchone()
+        return found is not None
 
     def settings(self, *groups: dict[str, str]) -> dict[str, str]:
         """Return settings as variables: those of a test, and the later ones of `groups` win."""

@@ -54,6 +54,8 @@ class Errand:
     session_ids: tuple[str, ...] = ()
     action: EndAction = EndAction.DELETE
     kill_at: int = 0
+    #: or: at the first step whose name begins so; empty: at none
+    kill_at_step: str = ""
     #: of the turns that it starts
     timeout_s: float = 600
     #: it begins once this file is there: several begin at once
@@ -141,9 +143,9 @@ async def run(errand: Errand) -> Report:
 class _Steps:
     """Counts the steps of the program in this process, and kills it at one of them."""
 
-    def __init__(self, kill_at: int, report: Connection) -> None:
+    def __init__(self, errand: Errand, report: Connection) -> None:
         self.counts = False
-        self._kill_at = kill_at
+        self._errand = errand
         self._report = report
         self._count = 0
 
@@ -152,7 +154,8 @@ class _Steps:
             return
         self._count += 1
         self._report.send(("step", name))
-        if self._count == self._kill_at:
+        wanted = self._errand.kill_at_step
+        if self._count == self._errand.kill_at or (wanted and name.startswith(wanted)):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def install(self) -> None:
@@ -180,7 +183,7 @@ class _Steps:
 
 
 def _main(errand: Errand, report: Connection) -> None:
-    steps = _Steps(errand.kill_at, report)
+    steps = _Steps(errand, report)
     steps.install()
     asyncio.run(_work(errand, steps, report))
 
