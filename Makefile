@@ -70,6 +70,10 @@ test-real:
 test-rest:
 	$(PYTEST) -n 3 tests --ignore=tests/real --ignore=tests/scenarios
 
+# Random calls, faults and restarts against the twin, for as long as you like: make soak STEPS=10000
+soak: env
+	SOAK_STEPS=$(or $(STEPS),2000) $(BIN)/python -m pytest -p no:xdist --timeout 0 tests/ends/test_machine.py
+
 check: env
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
