@@ -6,7 +6,7 @@ passed down.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_origin
 
 from pydantic import SecretStr, ValidationError
 
@@ -112,6 +112,12 @@ def _choices(annotation: Any) -> list[str]:  # noqa: ANN401 - any annotation at 
     return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
+class Judge(Protocol):
+    """Notes a fault of a setting, unless it or one of the others was refused before."""
+
+    def __call__(self, name: str, *others: str, bad: bool, reason: str) -> None: ...
+
+
 def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> None:
     """Note what is wrong only in combination; says nothing about values already refused."""
 
@@ -119,6 +125,11 @@ def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> No
         if bad and not wrong & {name, *others}:
             reading.fault(name, reason)
 
+    _check_connection(settings, judge)
+    _check_ceilings(settings, judge)
+
+
+def _check_connection(settings: Settings, judge: Judge) -> None:
     url = settings.server_url
     attach = settings.mode is InstanceKind.ATTACH
     judge(
@@ -136,6 +147,21 @@ def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> No
         and not settings.allow_insecure_http,
         reason=f"must be https beyond this machine, or {variable('allow_insecure_http')} be true",
     )
+    judge(
+        "remote_paths",
+        "mode",
+        bad=settings.remote_paths and not attach,
+        reason="must be false in managed mode: that OpenCode runs on this machine",
+    )
+    judge(
+        "on_exit",
+        "mode",
+        bad=settings.on_exit is ExitAction.KEEP and not attach,
+        reason="must be abort or end in managed mode: that OpenCode stops with its last server",
+    )
+
+
+def _check_ceilings(settings: Settings, judge: Judge) -> None:
     judge(
         "turn_timeout_seconds",
         "max_turn_timeout_seconds",
@@ -155,18 +181,6 @@ def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> No
         bad=settings.default_approval_policy not in settings.allowed_approval_policies,
         reason=f"must be one of {variable('allowed_approval_policies')},"
         f" {', '.join(settings.allowed_approval_policies)}",
-    )
-    judge(
-        "remote_paths",
-        "mode",
-        bad=settings.remote_paths and not attach,
-        reason="must be false in managed mode: that OpenCode runs on this machine",
-    )
-    judge(
-        "on_exit",
-        "mode",
-        bad=settings.on_exit is ExitAction.KEEP and not attach,
-        reason="must be abort or end in managed mode: that OpenCode stops with its last server",
     )
 
 

@@ -111,12 +111,13 @@ class Runtime:
     async def _is_something_unfinished(self) -> bool:
         now = self._clock.now()
         idle_ttl_s = self._settings.session_idle_ttl_seconds
+        is_attached = self._settings.mode is InstanceKind.ATTACH  # else it would start OpenCode
         idle_since = now - timedelta(seconds=idle_ttl_s)
         return bool(
             await self._store.endings(now, 1)
             or await self._store.open_turns()
             or (idle_ttl_s and await self._store.idle_sessions(idle_since, 1))
-            or await self._store.has_starts(now - OLD_START)
+            or (is_attached and await self._store.has_starts(now - OLD_START))
         )
 
     async def own_directory(self) -> OwnDirectory:

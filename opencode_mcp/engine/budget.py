@@ -66,8 +66,8 @@ class Budget:
         return self._clock.monotonic() - self._started
 
     def age_s(self, moment: datetime) -> float:
-        """Return the seconds since a moment that was written down; a jumped clock gives 0."""
-        return max((self._clock.now() - moment).total_seconds(), 0.0)
+        """Return the seconds since a moment that was written down; less than 0: a clock jumped."""
+        return (self._clock.now() - moment).total_seconds()
 
     def left_s(self) -> float:
         """Return the seconds that remain.

@@ -57,7 +57,7 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     else:
         known = await _delete(client, session, tree, budget, before_delete)
     if not known and not session.ending.delete_sent:
-        await refuse_foreign_data(store, connection, session)
+        await refuse_foreign_data(store, connection, session, budget.left_s)
     await _confirm_quiet(client, tree, budget)
     return Removed(was_gone=not known and not session.ending.delete_sent)
 

@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.budget import Backoff, Budget, BudgetSpentError
 from opencode_mcp.engine.confirming import remove
 from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
-from opencode_mcp.engine.history import read_turn
 from opencode_mcp.engine.notices import Notice, warnings_of
-from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
-from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
+from opencode_mcp.engine.outcome import TurnStatus, Verdict
+from opencode_mcp.engine.quieting import quiet_down
+from opencode_mcp.engine.stopping import Stopped
 from opencode_mcp.errors import (
     InstanceUnreachableError,
     LeaseLostError,
     OpencodeError,
-    OpencodeNotFoundError,
     OpencodeRefusedError,
     OpencodeUnauthorizedError,
     StaleSessionError,
 )
-from opencode_mcp.records import EndAction, StopReason, Submission, Tombstone
+from opencode_mcp.records import EndAction, Tombstone
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.engine.leases import HeldLease, Leases
     from opencode_mcp.errors import OpencodeMcpError
-    from opencode_mcp.opencode.client import OpencodeClient
-    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.records import Session
     from opencode_mcp.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -71,6 +69,9 @@ class Ender:
         self._cleanup_timeout_s = cleanup_timeout_s
         self._backoff = Backoff()
         self._under_way: dict[str, asyncio.Task[Ended | Unconfirmed]] = {}
+        self._stopped: dict[str, Stopped] = {}
+        #: when what could not be reached from here is tried again, on the monotonic clock
+        self._not_before: dict[str, float] = {}
 
     async def end(
         self, session: Session, action: EndAction | None, default: EndAction
@@ -92,8 +93,9 @@ class Ender:
             keeper.learn(turn or keeper.turn)
 
     def is_under_way(self, session_id: str) -> bool:
-        """Whether this process works on the session's end now."""
-        return session_id in self._under_way
+        """Whether this process works on the session's end now, or could not reach it just now."""
+        waits = self._not_before.get(session_id, 0) > self._clock.monotonic()
+        return waits or session_id in self._under_way
 
     async def carry_on(self, session_id: str) -> Ended | Unconfirmed:
         """Carry out an end that was accepted before, or join whoever is at it in this process."""
@@ -106,7 +108,8 @@ class Ender:
 
     async def _within_limit(self, session_id: str) -> Ended | Unconfirmed:
         budget = Budget(self._clock, self._cleanup_timeout_s)
-        stopped = Stopped()
+        # kept over the attempts: after a delete the children cannot be listed any more
+        stopped = self._stopped.setdefault(session_id, Stopped())
         reason = "its time ran out before OpenCode confirmed it"
         cause: OpencodeMcpError | None = None
         try:
@@ -118,13 +121,29 @@ class Ender:
             cause = error
         if cause is not None:
             reason = str(cause)
+        tombstone = await self._store.tombstone(session_id)
+        if tombstone is not None:  # another process has ended it at this moment
+            self._forget(session_id)
+            return answer_of(tombstone)
         session = await self._store.resolve(session_id)
         ending = session.ending if session else None
         action = ending.action if ending else EndAction.DELETE
-        next_at = self._clock.now() + self._backoff.failed(session_id)
-        await self._store.note_next_try(session_id, next_at)
-        log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
+        await self._put_off(session_id, reason, cause)
         return Unconfirmed(session_id, action, reason, cause)
+
+    async def _put_off(self, session_id: str, reason: str, cause: OpencodeMcpError | None) -> None:
+        """Try it again later. Who cannot reach the instance does not hold up who can."""
+        pause = self._backoff.failed(session_id)
+        if isinstance(cause, InstanceUnreachableError):
+            self._not_before[session_id] = self._clock.monotonic() + pause.total_seconds()
+        else:
+            await self._store.note_next_try(session_id, self._clock.now() + pause, reason)
+        log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
+
+    def _forget(self, session_id: str) -> None:
+        self._backoff.forget(session_id)
+        self._stopped.pop(session_id, None)
+        self._not_before.pop(session_id, None)
 
     async def _until_confirmed(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
         """Try again, with growing pauses, until the end is confirmed or the time is up."""
@@ -138,6 +157,8 @@ class Ender:
                     raise
                 except (OpencodeError, StaleSessionError, LeaseLostError) as error:
                     last = error
+                    extra = {"session_id": session_id, "why": str(error)}
+                    log.info("an attempt to end did not come through", extra=extra)
                 await budget.pause(next(pauses))
         except BudgetSpentError as spent:
             raise spent from last
@@ -171,12 +192,22 @@ class Ender:
         session = await self._tracked(session_id)
         reached = await self._reach(session, budget)
         connection, session = reached.connection, reached.session
-        await self._stop(connection, session, stopped, budget, moved=reached.moved)
+        turn = await self._store.turn(session.id, session.turn_count)
+        keeper = self._keepers.get(session_id)
+        await quiet_down(
+            connection.client,
+            session,
+            stopped,
+            budget,
+            turn=turn,
+            keeper=keeper,
+            moved=reached.moved,
+        )
         for _ in range(_RESTARTS):  # a delete may replace the pending archive meanwhile
             session = await self._tracked(session_id)
             ended = await self._remove(connection, session, stopped, held, budget)
             try:
-                await self._forget(session, ended, held)
+                await self._remember(session, ended, held)
             except StaleSessionError:
                 continue
             return ended
@@ -198,47 +229,6 @@ class Ender:
             task.add_done_callback(lambda late: late.cancelled() or late.exception())
             raise BudgetSpentError
         return task.result()
-
-    async def _stop(
-        self,
-        connection: Connection,
-        session: Session,
-        stopped: Stopped,
-        budget: Budget,
-        *,
-        moved: bool,
-    ) -> None:
-        """Do steps 4 to 6: stop the turn, clear what waits; note whether a turn was cut."""
-        client = connection.client
-        turn = await self._store.turn(session.id, session.turn_count)
-        runs = turn is not None and not moved and await self._may_run(client, session.id, turn)
-        if turn is not None and runs:
-            await wait_until_seen(client, turn, budget)
-        await make_quiet(client, session, stopped, budget)
-        if turn is None or not runs:  # what was busy then was somebody else's prompt
-            stopped.cut_turn |= stopped.was_busy
-            return
-        try:
-            messages = await read_turn(client, turn)
-        except OpencodeNotFoundError:
-            stopped.cut_turn |= stopped.was_busy
-            return
-        verdict = judge(Evidence(messages, None, (), StopReason.END, settled=True))
-        stopped.cut_turn |= bool(messages) and verdict.status is TurnStatus.CANCELLED
-
-    async def _may_run(self, client: OpencodeClient, session_id: str, turn: Turn) -> bool:
-        """Whether the newest turn may run, or be about to: its messages do not say it is over."""
-        if turn.submission is Submission.REFUSED:
-            return False
-        keeper = self._keepers.get(session_id)
-        if keeper is not None and keeper.turn.number == turn.number:
-            return not keeper.verdict.is_over
-        try:
-            messages = await read_turn(client, turn)
-        except OpencodeNotFoundError:
-            return False
-        evidence = Evidence(messages, None, (), turn.stop_reason, settled=False)
-        return not judge(evidence).is_over
 
     async def _remove(
         self,
@@ -268,7 +258,7 @@ class Ender:
             was_gone=removed.was_gone,
         )
 
-    async def _forget(self, session: Session, ended: Ended, held: HeldLease) -> None:
+    async def _remember(self, session: Session, ended: Ended, held: HeldLease) -> None:
         """Step 9: the row goes, a tombstone with the answer stays, the lease is freed."""
         tombstone = Tombstone(
             session_id=session.id,
@@ -279,7 +269,7 @@ class Ender:
         )
         await self._store.finish_end(tombstone, held.fence)
         held.is_gone = True
-        self._backoff.forget(session.id)
+        self._forget(session.id)
         note = warnings_of([Notice.SESSION_ENDED], None)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))
         log.info("session ended", extra={"session_id": session.id, "action": ended.action.value})

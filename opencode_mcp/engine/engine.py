@@ -15,14 +15,14 @@ from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.ending import Ender
-from opencode_mcp.engine.ends import Unconfirmed
+from opencode_mcp.engine.ends import Unconfirmed, answer_of
 from opencode_mcp.engine.finisher import Finisher, IdleRule
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.leaving import Leaver
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
-from opencode_mcp.errors import SessionNotFoundError
+from opencode_mcp.errors import SessionNotFoundError, ShuttingDownError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
@@ -98,32 +98,6 @@ class Engine:
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
         )
-        leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
-        self._ender = Ender(
-            store=store,
-            instances=instances,
-            keepers=self._keepers,
-            leases=leases,
-            clock=clock,
-            cleanup_timeout_s=limits.cleanup_timeout_s,
-        )
-        self._finisher = Finisher(
-            store=store,
-            instances=instances,
-            keepers=self._keepers,
-            ender=self._ender,
-            leases=leases,
-            clock=clock,
-            idle_rule=IdleRule(limits.idle_ttl, limits.default_end_action),
-        )
-        self._leaver = Leaver(
-            store=store,
-            keepers=self._keepers,
-            ender=self._ender,
-            closing=closing,
-            action=limits.on_exit,
-            end_action=limits.default_end_action,
-        )
         self._turns = Turns(
             store=store,
             instances=instances,
@@ -131,6 +105,41 @@ class Engine:
             clock=clock,
             capacity=limits.capacity,
         )
+        leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
+        parts = self._parts_of_ends(store, instances, leases)
+        self._ender, self._finisher, self._leaver = parts
+
+    def _parts_of_ends(
+        self, store: Store, instances: Instances, leases: Leases
+    ) -> tuple[Ender, Finisher, Leaver]:
+        """Make what ends sessions: when asked, in the background, and at exit."""
+        limits = self.limits
+        ender = Ender(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            leases=leases,
+            clock=self.clock,
+            cleanup_timeout_s=limits.cleanup_timeout_s,
+        )
+        finisher = Finisher(
+            store=store,
+            instances=instances,
+            keepers=self._keepers,
+            ender=ender,
+            leases=leases,
+            clock=self.clock,
+            idle_rule=IdleRule(limits.idle_ttl, limits.default_end_action),
+        )
+        leaver = Leaver(
+            store=store,
+            keepers=self._keepers,
+            ender=ender,
+            closing=self.closing,
+            action=limits.on_exit,
+            end_action=limits.default_end_action,
+        )
+        return ender, finisher, leaver
 
     async def __aenter__(self) -> Self:
         """Open what the engine works with, and carry on what was left unfinished."""
@@ -185,10 +194,15 @@ class Engine:
         end = await self.closing.until(self._ender.end(session, action, default), CHANGED_BY_S)
         if end is not None:
             return end
+        tombstone = await self._store.tombstone(session.id)
+        if tombstone is not None:
+            return answer_of(tombstone)
         current = await self._store.resolve(session.id)
-        ending = current.ending if current else None
+        if current is None or current.ending is None:
+            msg = "this server is shutting down, and the end was not recorded: ask for it again"
+            raise ShuttingDownError(msg, session_id=session.id)
         reason = "this server is shutting down; the end is recorded and the next start goes on"
-        return Unconfirmed(session.id, ending.action if ending else default, reason, None)
+        return Unconfirmed(session.id, current.ending.action, reason, None)
 
     async def cancel(
         self, reference: str, owner: str, message_id: str | None, wait_s: float

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -42,6 +42,8 @@ GRACE_S = 15.0
 #: ends begun in one round; the rest waits for the next one
 _BATCH = 200
 _STARTS = "starts"
+#: the wall clock may be corrected by so much
+_JUMP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Finisher:
         self._put_off_until: dict[str, float] = {}
         #: others' open turns, and when we would step in, on the monotonic clock
         self._late_at: dict[tuple[str, int], float] = {}
+        #: how far the wall clock is ahead of the monotonic one, when it was last looked
+        self._ahead = clock.now().timestamp() - clock.monotonic()
+        #: not before is anything idle, on the monotonic clock
+        self._idle_from = clock.monotonic()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -161,12 +167,16 @@ class Finisher:
 
     def _is_ours_to_take(self, turn: Turn) -> bool:
         kept = self._keepers.get(turn.session_id)
-        if kept is not None and kept.turn.number == turn.number:
+        if kept is not None and kept.turn.number == turn.number and kept.is_owned:
             return False
         if self._keepers.is_submitting(turn.session_id):
             return False
         if turn.holder in {None, self._keepers.holder}:
             return True
+        return self._is_without_holder(turn)
+
+    def _is_without_holder(self, turn: Turn) -> bool:
+        """Whether the process that answers for the turn is dead, or hangs."""
         return self._is_late(turn) or self._keepers.is_dead_holder(str(turn.holder))
 
     def _is_late(self, turn: Turn) -> bool:
@@ -187,6 +197,11 @@ class Finisher:
         if turn.number < session.turn_count:  # a later prompt was let in: it was seen to be over
             await self._store.finish_turn(turn)
             return
+        if turn.holder not in {
+            None,
+            self._keepers.holder,
+        }:  # dead, or hanging: ours now
+            turn = replace(turn, holder=None)
         found = await self._instances.glance(session)
         if isinstance(found, Connection):
             await self._keepers.take_up(self._keepers.make(found, session, turn))
@@ -198,10 +213,20 @@ class Finisher:
         rule = self._idle_rule
         if rule.ttl is None:
             return
+        if self._has_jumped():  # what looks idle may have been used a moment ago
+            self._idle_from = self._clock.monotonic() + rule.ttl.total_seconds()
+        if self._clock.monotonic() < self._idle_from:
+            return
         before = self._clock.now() - rule.ttl
         for session in await self._store.idle_sessions(before, _BATCH):
             if await self._store.begin_idle_end(session.id, before, rule.action):
                 log.info("session idle for too long: ending", extra={"session_id": session.id})
+
+    def _has_jumped(self) -> bool:
+        """Whether the wall clock was set ahead since the last look."""
+        ahead = self._clock.now().timestamp() - self._clock.monotonic()
+        jump_s, self._ahead = ahead - self._ahead, ahead
+        return jump_s > _JUMP_S
 
     async def _sweep_ends(self) -> None:
         for session in await self._store.endings(self._clock.now(), _BATCH):
@@ -221,4 +246,6 @@ class Finisher:
             log.info("end finished in the background", extra={"session_id": session.id})
 
     async def _settle_starts(self) -> None:
-        await settle_old_starts(self._store, await self._instances.own(), self._clock)
+        connection = await self._instances.own_unless_started()
+        if connection is not None:
+            await settle_old_starts(self._store, connection, self._clock)

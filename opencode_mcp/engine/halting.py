@@ -59,7 +59,9 @@ class Halt:
             raise
         await self._abort(budget)
         stopped = Stopped(was_busy=observer.seen_busy)
-        await make_quiet(client, session, stopped, budget, abort_first=False)
+        await make_quiet(
+            client, session, stopped, budget, abort_first=False, still_ours=self._is_newest
+        )
         if not stopped.was_busy:
             await self._stay_quiet(stopped, budget)
         if not seen and session.phase is Phase.QUARANTINED:
@@ -82,13 +84,20 @@ class Halt:
         try:
             while True:
                 await budget.pause(_GUARD_POLL_S)
-                if session.id not in await client.statuses(session.directory):
+                left_s = budget.left_s()
+                if session.id not in await client.statuses(session.directory, timeout_s=left_s):
                     continue
-                if await newest_prompt(client, session.id) != observer.turn.message_id:
+                if not await self._is_newest():
                     return
                 await self._abort(budget)
         except (BudgetSpentError, OpencodeError):
             return
+
+    async def _is_newest(self) -> bool:
+        """Whether no prompt came after the turn's own: a late stop must not hit the next turn."""
+        observer = self._observer
+        newest = await newest_prompt(observer.connection.client, observer.session.id)
+        return newest in {None, observer.turn.message_id}
 
     async def _abort(self, budget: Budget) -> None:
         """Send the abort before any look: an OpenCode that hangs must get it, too."""
@@ -114,5 +123,5 @@ class Halt:
             await budget.pause(_QUIET_POLL_S)
             if session.id in await client.statuses(session.directory, timeout_s=budget.left_s()):
                 observer.saw_busy()
-                await make_quiet(client, session, stopped, budget)
+                await make_quiet(client, session, stopped, budget, still_ours=self._is_newest)
                 return

@@ -114,6 +114,17 @@ class Instances:
             self._own_id = connection.instance.id
             return connection
 
+    async def own_unless_started(self) -> Connection | None:
+        """Return our instance where that starts nothing; None: a managed one that is not up.
+
+        Those that starts were left in are buried if they are proven dead. Raises as `own`.
+        """
+        for instance in await self._store.instances_of_starts():
+            if instance.kind is InstanceKind.MANAGED and self._managed.is_dead(instance.id):
+                await self._bury(instance)
+        is_up = self._own_id is not None or isinstance(self._own, AttachSettings)
+        return await self.own() if is_up else None
+
     async def of(self, session: Session) -> Reached:
         """Return the session with its instance, or with the one that carries its data on.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +22,7 @@ from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.errors import (
     InstanceUnreachableError,
     OpencodeError,
+    StaleSessionError,
     StoreError,
 )
 from opencode_mcp.lifecycle import Phase
@@ -94,6 +95,8 @@ class Keeper:
         self._instances = instances
         self._clock = clock
         self._loop_limit = loop_limit
+        #: a caller of this process wants it stopped
+        self._is_asked = False
         #: set once the turn is over and that was written down, or could not be
         self.crossed_out = asyncio.Event()
         self._changed = asyncio.Event()
@@ -136,7 +139,8 @@ class Keeper:
         """Record that the turn is to stop, and stop it. The first reason stays."""
         if self.verdict.is_over:
             return
-        self.learn(await self._store.set_stop_reason(self.turn, reason))
+        self._is_asked = True
+        self.learn(await self._to_stop(reason))
 
     def learn(self, turn: Turn) -> None:
         """Take over what was written down about the turn; a wish to stop it stays."""
@@ -194,12 +198,12 @@ class Keeper:
             return
         reason = self._reason_to_stop()
         if reason is not None and self.turn.stop_reason is None:
-            self.learn(await self._store.set_stop_reason(self.turn, reason))
+            self.learn(await self._to_stop(reason))
         if self._is_to_stop_it() and not self.observer.proven_over:
             await self.halt.carry_out()
             return
         left_s = self._deadline - self._clock.monotonic()
-        if self.turn.stop_reason is None:
+        if self.turn.stop_reason is None and self.is_owned:
             if await self._unless_poked(self.approvals.reject_due(self.connection.client)):
                 return
             left_s = min(left_s, self.approvals.left_s())
@@ -209,11 +213,25 @@ class Keeper:
         await self._wait(min(poll_s, left_s))
 
     def _is_to_stop_it(self) -> bool:
-        """Whether we have to stop the turn; that of a session that ends is stopped by its end."""
-        return self.turn.stop_reason not in {None, StopReason.END}
+        """Whether we have to stop the turn.
+
+        Who merely observes another process's turn leaves that to it, unless it was asked here. The
+        turn of a session that ends is stopped by its end.
+        """
+        wanted = self.turn.stop_reason not in {None, StopReason.END}
+        return wanted and (self.is_owned or self._is_asked)
+
+    async def _to_stop(self, reason: StopReason) -> Turn:
+        """Record why the turn stops; one whose session has ended is stopped all the same."""
+        try:
+            return await self._store.set_stop_reason(self.turn, reason)
+        except StaleSessionError:
+            return replace(self.turn, stop_reason=reason)
 
     def _reason_to_stop(self) -> StopReason | None:
         """Return why the turn must not go on, whoever watches it: too long, or in circles."""
+        if not self.is_owned:
+            return None
         if self._clock.monotonic() >= self._deadline:
             return StopReason.TIMEOUT
         running = self.verdict.status is TurnStatus.RUNNING

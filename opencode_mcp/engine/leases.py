@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 LEASE_S = 20.0
 #: so many times within that it is renewed, so that a slow disk does not cost it
 _RENEWALS = 4
+_MAX_SEEN = 10_000
 
 
 class Leases:
@@ -65,6 +66,8 @@ class Leases:
             return True
         now = self._clock.monotonic()
         seen, since = self._seen.setdefault(session_id, (lease, now))
+        if len(self._seen) > _MAX_SEEN:  # most of them ended elsewhere
+            del self._seen[next(iter(self._seen))]
         if seen != lease:
             self._seen[session_id] = (lease, now)
             return False

@@ -186,6 +186,6 @@ class Observer:
         """
         tracked = await self._store.resolve(self.session.id)
         if tracked is not None and not self.seen:
-            await refuse_foreign_data(self._store, self.connection, self.session)
+            await refuse_foreign_data(self._store, self.connection, self.session, lambda: None)
         reason = "the session was ended" if tracked is None else "the session was deleted"
         return Verdict(TurnStatus.CANCELLED, warnings=(("SESSION_GONE", reason),))

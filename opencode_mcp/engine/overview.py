@@ -65,8 +65,8 @@ class Overview:
         A turn that runs is observed from here on, so that its time limit is kept.
         """
         turn = await self._store.turn(session.id, session.turn_count)
-        if turn is None:
-            return View(session, None, None)
+        if turn is None or session.phase is Phase.ENDING:  # the row tells where its end stands
+            return View(session, turn, None)
         keeper = self._keepers.get(session.id)
         known = keeper is not None and keeper.turn.number == turn.number
         if keeper is not None and known and keeper.verdict.is_over:

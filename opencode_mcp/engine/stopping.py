@@ -12,10 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.reading import Asks, Tree, read_asks, read_busy, read_tree
-from opencode_mcp.errors import OpencodeNotFoundError
+from opencode_mcp.errors import (
+    OpencodeFailedError,
+    OpencodeNotFoundError,
+    OpencodeProtocolError,
+    ResponseTooLargeError,
+)
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from opencode_mcp.engine.budget import Budget
     from opencode_mcp.opencode.client import OpencodeClient
     from opencode_mcp.records import Session, Turn
@@ -25,10 +32,12 @@ CLEAN_ROUNDS = 2
 ROUND_GAP_S = 0.05
 #: how long an accepted prompt may take to become visible: 1.3 s was seen for 3.4 MB (facts 4.6)
 UNSEEN_PROMPT_S = 10.0
+_CLOCK_SLACK_S = 5.0
 _UNSEEN_POLL_S = 0.02
 _UNSEEN_POLL_MAX_S = 0.25
 #: one such read; 5 ms are usual, and 1.9 s the worst seen under load (facts 12.4, 12.5)
 _UNSEEN_READ_S = 3.0
+_THERE_BUT_UNREADABLE = (OpencodeFailedError, OpencodeProtocolError, ResponseTooLargeError)
 
 
 @dataclass(slots=True)
@@ -60,32 +69,40 @@ async def wait_until_seen(client: OpencodeClient, turn: Turn, budget: Budget) ->
             left_s = min(budget.left_s(), _UNSEEN_READ_S)
             await client.message(turn.session_id, turn.message_id, timeout_s=left_s)
         except OpencodeNotFoundError:
-            if budget.age_s(turn.created_at) >= UNSEEN_PROMPT_S:
+            # a moment far ahead was written down before the clock was set back
+            if not -_CLOCK_SLACK_S <= budget.age_s(turn.created_at) < UNSEEN_PROMPT_S:
                 return False
             await budget.pause(pause_s)
             pause_s = min(pause_s * 1.5, _UNSEEN_POLL_MAX_S)
+        except _THERE_BUT_UNREADABLE:
+            return True
         else:
             return True
 
 
-async def make_quiet(
+async def make_quiet(  # noqa: PLR0913 - a session, and how far to go
     client: OpencodeClient,
     session: Session,
     stopped: Stopped,
     budget: Budget,
     *,
     abort_first: bool = True,
+    still_ours: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
     """Abort and reject until two rounds in a row find nothing of the tree busy or waiting.
 
     The first round aborts in any case, unless that was just done (`abort_first` false): a prompt
     may be about to start a turn (facts 4.6).
+    `still_ours` is asked before anything busy is aborted again: what runs by then may be a later
+    turn, which is left alone.
     What it took is added to `stopped`. Raises BudgetSpentError, and what the client raises.
     """
     stopped.tree = Tree({session.id: session.directory, **stopped.tree.directory_of})
     rounds, clean_rounds = 0, 0
     while True:
         busy, asks = await _look(client, session, stopped, budget)
+        if busy and still_ours is not None and not await still_ours():
+            return
         stopped.was_busy |= bool(busy)
         if busy or (abort_first and not rounds):
             await _abort(client, stopped.tree, busy or [session.id], budget)

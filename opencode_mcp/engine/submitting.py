@@ -7,15 +7,18 @@ session in quarantine.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import (
     OpencodeError,
     OpencodeNotFoundError,
+    StaleSessionError,
     SubmissionUnconfirmedError,
 )
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.client import Prompt
+from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
@@ -48,14 +51,21 @@ class Submitter:
                 await connection.client.prompt_async(session.id, _prompt(session, turn, prompt))
             except OpencodeError as error:
                 if not error.outcome_unknown:
-                    await self._store.refuse_turn(turn)
+                    with suppress(StaleSessionError):  # it was ended meanwhile
+                        await self._store.refuse_turn(turn)
                     raise
                 if not await self._arrived(connection, session, turn):
                     keeper.observer.session = await self._quarantine(session)
                     observe()  # should it come after all, it is watched
                     raise _unconfirmed(session) from error
             observe()
+        self._keepers.spawn(self._stop_if_ended(keeper))
         return keeper
+
+    async def _stop_if_ended(self, keeper: Keeper) -> None:
+        """Stop what was sent too late: its session was archived while the prompt was on its way."""
+        if await self._store.resolve(keeper.session.id) is None:
+            await keeper.ask_to_stop(StopReason.CANCEL)
 
     async def _arrived(self, connection: Connection, session: Session, turn: Turn) -> bool:
         """Settle a lost answer by reading our own message; false: it is not there, or not known."""

@@ -11,17 +11,24 @@ from opencode_mcp.errors import InstanceUnreachableError, OpencodeError
 from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opencode_mcp.engine.instances import Connection
     from opencode_mcp.records import Session
     from opencode_mcp.store.store import Store
 
 #: so many of the address's other sessions are looked for
-_WITNESSES = 6
+_WITNESSES = 20
 
 
-async def refuse_foreign_data(store: Store, connection: Connection, session: Session) -> None:
-    """Raise InstanceUnreachableError unless a 404 for `session` means that it was deleted."""
-    if await data_is_the_sessions(store, connection, session):
+async def refuse_foreign_data(
+    store: Store, connection: Connection, session: Session, left_s: Callable[[], float | None]
+) -> None:
+    """Raise InstanceUnreachableError unless a 404 for `session` means that it was deleted.
+
+    `left_s`: how long a request may take now; None: as long as ever.
+    """
+    if await data_is_the_sessions(store, connection, session, left_s):
         return
     msg = (
         f"this OpenCode knows none of our sessions: other data? It answers 404 for {session.id},"
@@ -30,7 +37,9 @@ async def refuse_foreign_data(store: Store, connection: Connection, session: Ses
     raise InstanceUnreachableError(msg, session_id=session.id)
 
 
-async def data_is_the_sessions(store: Store, connection: Connection, session: Session) -> bool:
+async def data_is_the_sessions(
+    store: Store, connection: Connection, session: Session, left_s: Callable[[], float | None]
+) -> bool:
     """Whether this OpenCode provably has the data that the session was in.
 
     Only then does its 404 mean "deleted". Managed: the UUID in OpenCode's data folder, which is
@@ -41,12 +50,9 @@ async def data_is_the_sessions(store: Store, connection: Connection, session: Se
         return True
     if connection.events.heard_deleted(session.id):
         return True
-    others = await store.sessions_of_instance(connection.instance.id, limit=_WITNESSES)
-    for other in others:
-        if other.id == session.id:
-            continue
+    for other in await store.witnesses(session, _WITNESSES):
         try:
-            await connection.client.session(other.id)
+            await connection.client.session(other.id, timeout_s=left_s())
         except OpencodeError:
             continue
         return True

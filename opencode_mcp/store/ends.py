@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import EndConflictError, SessionNotFoundError, StaleSessionError
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from opencode_mcp.records import Session, Tombstone
     from opencode_mcp.store.connection import Transaction
 
+
+#: farther ahead than any pause between two tries
+_FARTHEST = timedelta(minutes=10)
 
 # Nobody used it since: no prompt came, and none that came before was at work. A turn that nobody
 # could see to be over (in quarantine, say) counts as at work until its deadline.
@@ -87,23 +91,27 @@ class Ends(Part):
 
         await self._database.write(work)
 
-    async def note_next_try(self, session_id: str, at: datetime) -> None:
-        """Record when a pending end is tried again; no matter if the session is gone."""
+    async def note_next_try(self, session_id: str, at: datetime, why: str) -> None:
+        """Record when a pending end is tried again, and why; no matter if the session is gone."""
 
         async def work(write: Transaction) -> None:
             session = await load(write, session_id)
             if session is not None and session.ending is not None:
-                noted = replace(session.ending, next_at=at)
+                noted = replace(session.ending, next_at=at, last_error=why)
                 await save(write, session, replace(session, ending=noted))
 
         await self._database.write(work)
 
     async def endings(self, now: datetime, limit: int) -> list[Session]:
-        """Return sessions whose end is accepted, not confirmed, and due; the oldest end first."""
+        """Return sessions whose end is accepted, not confirmed, and due; the longest due first.
+
+        What is to be tried in the far future is due: a clock was set back since that was written.
+        """
         rows = await self._database.rows(
-            "SELECT * FROM sessions WHERE phase = 'ending'"
-            " AND (end_next_at IS NULL OR end_next_at <= ?) ORDER BY end_since LIMIT ?",
-            [to_text(now), limit],
+            "SELECT * FROM sessions WHERE phase = 'ending' AND"
+            " (end_next_at IS NULL OR end_next_at <= :now OR end_next_at > :far)"
+            " ORDER BY coalesce(end_next_at, end_since), end_since LIMIT :limit",
+            {"now": to_text(now), "far": to_text(now + _FARTHEST), "limit": limit},
         )
         return [session_of(row) for row in rows]
 

@@ -96,6 +96,13 @@ class Starts(Part):
         sql = "SELECT 1 FROM starts WHERE created_at < ? LIMIT 1"
         return await self._database.row(sql, [to_text(before)]) is not None
 
+    async def instances_of_starts(self) -> list[Instance]:
+        """Return the instances, not known to be dead, in which a start was left."""
+        rows = await self._database.rows(
+            "SELECT * FROM instances WHERE NOT dead AND id IN (SELECT instance_id FROM starts)"
+        )
+        return [instance_of(row) for row in rows]
+
     async def open_starts(self, instance: Instance, before: datetime) -> list[StartIntent]:
         """Return the starts of before that nobody settled yet and this instance can tell of.
 

@@ -83,11 +83,12 @@ class Sessions(Part):
         )
         return [session_of(row) for row in rows if row["id"] is not None], rows[0]["total"]
 
-    async def sessions_of_instance(self, instance_id: str, limit: int) -> list[Session]:
-        """Return at most `limit` sessions that run in this instance, newest updated first."""
+    async def witnesses(self, session: Session, limit: int) -> list[Session]:
+        """Return others of the session's instance: those that end last, newest updated first."""
         rows = await self._database.rows(
-            "SELECT * FROM sessions WHERE instance_id = ? ORDER BY updated_at DESC, id LIMIT ?",
-            [instance_id, limit],
+            "SELECT * FROM sessions WHERE instance_id = ? AND id <> ?"
+            " ORDER BY phase = 'ending', updated_at DESC, id LIMIT ?",
+            [session.instance_id, session.id, limit],
         )
         return [session_of(row) for row in rows]
 

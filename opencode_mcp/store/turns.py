@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opencode_mcp.errors import StaleSessionError
 from opencode_mcp.lifecycle import Phase
@@ -46,19 +46,17 @@ class Turns(Part):
         if session.phase is not Phase.ACTIVE:
             msg = f"session {session.id} is {session.phase}: no new turn"
             raise StaleSessionError(msg)
-        new = replace(
-            session,
-            updated_at=self._clock.now(),
-            turn_count=turn.number,
-            model=model if model is not None else session.model,
-            agent=agent if agent is not None else session.agent,
-            variant=variant if variant is not None else session.variant,
-            developer_instructions=(
-                developer_instructions
-                if developer_instructions is not None
-                else session.developer_instructions
-            ),
-        )
+        options = {
+            "model": model,
+            "agent": agent,
+            "variant": variant,
+            "developer_instructions": developer_instructions,
+        }
+        given: dict[str, Any] = {
+            name: value for name, value in options.items() if value is not None
+        }
+        now = self._clock.now()
+        new = replace(session, updated_at=now, turn_count=turn.number, **given)
 
         async def work(write: Transaction) -> Session:
             await check_run_capacity(write, capacity)

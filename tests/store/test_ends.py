@@ -128,10 +128,11 @@ async def test_pending_ends_are_listed_with_when_they_are_tried_again(store: Sto
     await tracked(store)
     await store.begin_end("ses_1", None, DELETE)
     at = START + timedelta(minutes=1)
-    await store.note_next_try("ses_1", at)
-    await store.note_next_try("ses_2", at)  # not ending: nothing to note
-    await store.note_next_try("ses_3", at)
+    await store.note_next_try("ses_1", at, "why")
+    await store.note_next_try("ses_2", at, "why")  # not ending: nothing to note
+    await store.note_next_try("ses_3", at, "why")
     assert await store.endings(START, 10) == []  # not due
+    assert await store.endings(START - timedelta(days=1), 10)  # the clock was set back since
     (pending,) = await store.endings(at, 10)
     assert pending.id == "ses_1"
     assert pending.ending is not None

@@ -90,7 +90,7 @@ WRITES: dict[str, Callable[[Scene], Awaitable[object]]] = {
     "begin_end": lambda it: it.store.begin_end("ses_idle", None, EndAction.DELETE),
     "begin_idle_end": lambda it: it.store.begin_idle_end("ses_idle", LATE, EndAction.DELETE),
     "note_failure": lambda it: it.store.note_failure("ses_ending", it.lease.fence, "why"),
-    "note_next_try": lambda it: it.store.note_next_try("ses_ending", START),
+    "note_next_try": lambda it: it.store.note_next_try("ses_ending", START, "why"),
     "note_delete_sent": lambda it: it.store.note_delete_sent("ses_ending", it.lease.fence),
     "finish_end": lambda it: it.store.finish_end(a_tombstone("ses_ending"), it.lease.fence),
     "purge_tombstones": lambda it: it.store.purge_tombstones(SteppingClock().now()),

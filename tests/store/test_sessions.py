@@ -178,9 +178,13 @@ async def test_pages_are_newest_first_and_each_owner_sees_its_own(store: Store) 
     assert await page("token:alice", 0, 9) == (["ses_2"], 1)
     assert await page("token:bob", 0, 9) == ([], 0)
     assert await page(None, 1, 3) == (["ses_1", "ses_2", "ses_3"], 5)
-    in_instance = await store.sessions_of_instance("inst", 2)
+    in_instance = await store.witnesses(a_session("ses_none"), 2)
     assert [session.id for session in in_instance] == ["ses_0", "ses_1"]
-    assert await store.sessions_of_instance("other", 2) == []
+    assert in_instance[0] not in await store.witnesses(in_instance[0], 9)
+    elsewhere = replace(a_session("ses_none"), instance_id="other")
+    assert await store.witnesses(elsewhere, 2) == []
+    await store.begin_end("ses_0", None, EndAction.DELETE)  # it is the newest updated now
+    assert (await store.witnesses(a_session("ses_none"), 9))[-1].id == "ses_0"
 
 
 @pytest.mark.parametrize(
