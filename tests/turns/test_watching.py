@@ -101,19 +101,20 @@ async def test_a_provider_retry_shows_with_its_attempt_and_time(
 async def test_an_opencode_that_cannot_be_asked_shows_as_degraded_and_the_turn_is_not_lost(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    session_id = await bridge.begin(ENDLESS, project)
+    watching = asyncio.create_task(bridge.start(ENDLESS, project, wait_seconds=6))
     await streaming(twin)
-    broken = twin.fail(Status(503), method="GET", path=r"/session/", times=None)
-    twin.drop_streams()
-
-    async def degraded() -> bool:
-        answer = await bridge.call("opencode-status", ids=[session_id], wait_seconds=1)
-        return answer.structured["results"][0]["status"] in {"running", "unknown"}
-
-    await eventually(degraded, what="the outage is told")
-    broken.release()
-    answer = await bridge.call("opencode-cancel", sessionId=session_id, wait_ms=15_000)
-    assert answer.structured["cancelled"] is True
+    answered = twin.fail(Status(503), method="GET", times=None)
+    twin.drop_streams()  # what was missed is read, and that fails
+    answer = await watching
+    assert (answer.status, answer.is_error) == ("running", False), answer.text
+    assert answer.structured["executionState"] == "unknown"
+    read = answer.structured["upstreamRead"]
+    assert read["state"] == "degraded"
+    assert read["reason"]
+    assert read["since"] <= read["nextAt"]
+    answered.release()
+    stopped = await bridge.call("opencode-cancel", sessionId=answer.session_id, wait_ms=15_000)
+    assert stopped.structured["cancelled"] is True
 
 
 async def test_a_batch_is_ready_when_any_has_news(
