@@ -109,15 +109,6 @@ async def full_database(
     async def start(count: int) -> float:
         return (await spawn(command, {**environ, "OPENCODE_MCP_DATABASE": str(paths[count])})).ms
 
-    async def page(client: Client[Any], total: int) -> float:
-        watch = Stopwatch()
-        answer = await client.call_tool_mcp("opencode-status", {"limit": 100})
-        ms = watch.ms
-        if (answer.structured_content or {})["total"] != total:
-            message = f"not the list that was wanted: {answer.structured_content}"
-            raise RuntimeError(message)
-        return ms
-
     full, _ = await connect({"OPENCODE_MCP_DATABASE": str(paths[_FULL])})
     few, _ = await connect({"OPENCODE_MCP_DATABASE": str(paths[_FEW])})
     return [
@@ -130,12 +121,22 @@ async def full_database(
         ),
         await alternate(
             f"a page of 100 sessions of {_FULL} ÷ of {_FEW}",
-            lambda: page(full, _FULL),
-            lambda: page(few, _FEW),
+            lambda: _page(full, _FULL),
+            lambda: _page(few, _FEW),
             times=times,
             allowed=1.2,
         ),
     ]
+
+
+async def _page(client: Client[Any], total: int) -> float:
+    watch = Stopwatch()
+    answer = await client.call_tool_mcp("opencode-status", {"limit": 100})
+    ms = watch.ms
+    if (answer.structured_content or {})["total"] != total:
+        message = f"not the list that was wanted: {answer.structured_content}"
+        raise RuntimeError(message)
+    return ms
 
 
 async def _fill(path: Path, url: str, project: Path, count: int) -> None:

@@ -37,7 +37,7 @@ async def parallel_turns(client: Client[Any], hand: ByHand, project: Path) -> Co
         watch = Stopwatch()
         arguments = {"prompt": _PROMPT, "cwd": str(project), "wait-seconds": 600}
         answers = await asyncio.gather(
-            *(client.call_tool("opencode", arguments) for _ in range(PARALLEL))
+            *(client.call_tool_mcp("opencode", arguments) for _ in range(PARALLEL))
         )
         statuses = {(answer.structured_content or {})["status"] for answer in answers}
         if statuses != {"completed"}:
@@ -62,7 +62,6 @@ async def idle_to_answer(
     heard = IdleEvents(hand)
 
     async def ours() -> float:
-        # the answer as it comes: FastMCP's client would make classes of our schema each time
         turn = asyncio.create_task(
             client.call_tool_mcp("opencode", {"prompt": _PROMPT, "cwd": str(project)})
         )

@@ -106,8 +106,7 @@ class Engine:
             capacity=limits.capacity,
         )
         leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
-        parts = self._parts_of_ends(store, instances, leases)
-        self._ender, self._finisher, self._leaver = parts
+        self._ender, self._finisher, self._leaver = self._parts_of_ends(store, instances, leases)
 
     def _parts_of_ends(
         self, store: Store, instances: Instances, leases: Leases

@@ -55,8 +55,7 @@ class Turns(Part):
         given: dict[str, Any] = {
             name: value for name, value in options.items() if value is not None
         }
-        now = self._clock.now()
-        new = replace(session, updated_at=now, turn_count=turn.number, **given)
+        new = replace(session, updated_at=self._clock.now(), turn_count=turn.number, **given)
 
         async def work(write: Transaction) -> Session:
             await check_run_capacity(write, capacity)
