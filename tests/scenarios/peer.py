@@ -10,7 +10,7 @@ import aiohttp
 
 from opencode_mcp.engine.ids import new_message_id
 from tests.scenarios.hearing import Hearing
-from tests.support.polling import eventually
+from tests.support.polling import PATIENCE_S, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -224,13 +224,15 @@ class Peer:
         assert found is not None
         return found
 
-    async def quiet(self, session_id: str, directory: str | None = None) -> None:
+    async def quiet(
+        self, session_id: str, directory: str | None = None, *, within_s: float = PATIENCE_S
+    ) -> None:
         """Wait until nothing of a session runs."""
 
         async def check() -> bool:
             return not await self.is_busy(session_id, directory)
 
-        await eventually(check, what=f"{session_id} is idle")
+        await eventually(check, within_s=within_s, what=f"{session_id} is idle")
 
     async def children(self, session_id: str) -> list[Json]:
         """Wait until a session has children, and return them."""

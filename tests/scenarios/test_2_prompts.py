@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.real.support.scripts import bash, write
 from tests.scenarios.peer import text_of, tools_of
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from tests.scenarios.peer import Peer
@@ -59,18 +61,22 @@ async def test_2_5_the_same_message_id_runs_no_second_turn(peer: Peer) -> None:
     assert len(peer.requests(session_id)) == 1
 
 
-async def test_2_5_the_same_message_id_runs_again_after_an_abort(peer: Peer) -> None:
-    """Measured; the facts speak of finished turns only."""
+async def test_2_5_the_same_message_id_may_run_again_after_an_abort(peer: Peer) -> None:
+    """Measured; the facts speak of finished turns only. Once in some hundred it did not run."""
     session_id = await peer.create()
     message_id = await peer.prompt(session_id, "SLOW:600")
     await peer.streaming(session_id)
     await peer.abort(session_id)
-    async with peer.hear() as heard:
-        await peer.prompt(session_id, "SAY:again", messageID=message_id)
-        await heard.idle(session_id)
+    await peer.prompt(session_id, "SAY:again", messageID=message_id)
 
+    async def ran_again() -> bool:
+        return len(await peer.messages(session_id)) > 2
+
+    with suppress(AssertionError):
+        await eventually(ran_again, within_s=10, what="it runs again")
+    await peer.quiet(session_id)
     roles = [m["info"]["role"] for m in await peer.messages(session_id)]
-    assert roles == ["user", "assistant", "assistant"]
+    assert roles in (["user", "assistant", "assistant"], ["user", "assistant"])
 
 
 async def test_2_8_prompts_of_a_busy_session_join_its_run(peer: Peer) -> None:
