@@ -48,41 +48,39 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     """
     assert session.ending is not None  # noqa: S101 - the store gives ENDING rows one
     client = connection.client
-    grown = await read_tree(client, session, timeout_s=budget.left_s())
+    grown, known = await asyncio.gather(
+        read_tree(client, session, timeout_s=budget.left_s()), _exists(client, session.id, budget)
+    )
     if new := set(grown.ids) - set(tree.ids):
         msg = f"sub-sessions of {session.id} appeared while it ended: {', '.join(sorted(new))}"
         raise StaleSessionError(msg)
     if session.ending.action is EndAction.ARCHIVE:
-        known = await _archive(client, session, tree, budget)
-    else:
-        known = await _delete(client, session, tree, budget, before_delete)
+        known = known and await _archive(client, session, tree, budget)
+    elif known:
+        await before_delete()
+        await client.delete_session(session.id, timeout_s=budget.left_s())
     if not known and not session.ending.delete_sent:
         await refuse_foreign_data(store, connection, session, budget.left_s)
-    await _confirm_quiet(client, tree, budget)
+    to_be_gone = tree.ids if session.ending.action is EndAction.DELETE else []
+    left, busy = await asyncio.gather(
+        _existing(client, to_be_gone, budget), read_busy(client, tree, timeout_s=budget.left_s())
+    )
+    if left:
+        await _delete_what_is_left(client, session, left, budget)
+    await _confirm_quiet(client, tree, busy, budget)
     return Removed(was_gone=not known and not session.ending.delete_sent)
 
 
-async def _delete(
-    client: OpencodeClient,
-    session: Session,
-    tree: Tree,
-    budget: Budget,
-    before_delete: Callable[[], Awaitable[None]],
-) -> bool:
-    """Delete the session with all its descendants (facts 7.6); whether it was known.
-
-    A descendant that outlives its parent is deleted by itself.
-    """
-    if not await _exists(client, session.id, budget):
-        return False
-    await before_delete()
-    await client.delete_session(session.id, timeout_s=budget.left_s())
-    for child_id in await _existing(client, tree.ids[1:], budget):
-        await client.delete_session(child_id, timeout_s=budget.left_s())
-    for left_id in await _existing(client, tree.ids, budget):
+async def _delete_what_is_left(
+    client: OpencodeClient, session: Session, left: list[str], budget: Budget
+) -> None:
+    """Delete descendants that outlive the session (the delete cascades: facts 7.6)."""
+    for child_id in left:
+        if child_id != session.id:
+            await client.delete_session(child_id, timeout_s=budget.left_s())
+    for left_id in await _existing(client, left, budget):
         msg = f"OpenCode still has session {left_id} after it answered the delete"
         raise OpencodeFailedError(msg, method="GET", path=f"/session/{left_id}")
-    return True
 
 
 async def _existing(client: OpencodeClient, ids: list[str], budget: Budget) -> list[str]:
@@ -122,11 +120,14 @@ async def _archive_one(client: OpencodeClient, session_id: str, budget: Budget) 
     return True
 
 
-async def _confirm_quiet(client: OpencodeClient, tree: Tree, budget: Budget) -> None:
+async def _confirm_quiet(
+    client: OpencodeClient, tree: Tree, busy: list[str], budget: Budget
+) -> None:
     """Make sure that nothing of the tree runs: a deleted session still can (facts 6.2, 6.3)."""
-    while busy := await read_busy(client, tree, timeout_s=budget.left_s()):
+    while busy:
         left_s = budget.left_s()
         await asyncio.gather(
             *(client.abort(i, tree.directory_of[i], timeout_s=left_s) for i in busy)
         )
         await budget.pause(_RECHECK_S)
+        busy = await read_busy(client, tree, timeout_s=budget.left_s())

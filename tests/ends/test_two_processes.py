@@ -48,7 +48,7 @@ def tombstones(bridges: Bridges) -> set[str]:
         return {row[0] for row in file.execute("SELECT session_id FROM tombstones")}
 
 
-@pytest.mark.parametrize("killed_at", [0, 1500], ids=["both live", "one is killed midway"])
+@pytest.mark.parametrize("killed_at", [0, 300], ids=["both live", "one is killed midway"])
 async def test_two_that_end_the_same_sessions_at_once_end_each_of_them_once(
     bridges: Bridges, twin: Twin, project: Path, killed_at: int
 ) -> None:
