@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
+from opencode_mcp.engine.racing import unless
 from opencode_mcp.errors import ShuttingDownError
 
 if TYPE_CHECKING:
@@ -73,15 +74,7 @@ class Closing:
 
     async def until(self, work: Coroutine[object, object, T], by_s: float = 0.0) -> T | None:
         """Do `work`; give it up, and return None, `by_s` seconds after the exit has begun."""
-        working = asyncio.ensure_future(work)
-        passing = asyncio.ensure_future(self._passed(by_s))
-        try:
-            await asyncio.wait({working, passing}, return_when=asyncio.FIRST_COMPLETED)
-            return working.result() if working.done() else None
-        finally:
-            working.cancel()
-            passing.cancel()
-            await asyncio.gather(working, passing, return_exceptions=True)
+        return await unless(work, self._passed(by_s))
 
     async def _passed(self, by_s: float) -> None:
         await self._begun.wait()

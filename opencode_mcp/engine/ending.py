@@ -70,8 +70,6 @@ class Ender:
         self._backoff = Backoff()
         self._under_way: dict[str, asyncio.Task[Ended | Unconfirmed]] = {}
         self._stopped: dict[str, Stopped] = {}
-        #: when what could not be reached from here is tried again, on the monotonic clock
-        self._not_before: dict[str, float] = {}
 
     async def end(
         self, session: Session, action: EndAction | None, default: EndAction
@@ -82,20 +80,14 @@ class Ender:
         ended meanwhile). A cancelled caller lets go; the end goes on.
         """
         session = await self._store.begin_end(session.id, action, default)
-        await self._tell_keeper(session)
+        turn = await self._store.turn(session.id, session.turn_count)
+        if turn is not None:  # who observes it here is to know why it stops
+            self._keepers.learn(turn)
         return await self.carry_on(session.id)
 
-    async def _tell_keeper(self, session: Session) -> None:
-        """Let whoever observes the turn here know why it stops."""
-        keeper = self._keepers.get(session.id)
-        if keeper is not None and not keeper.verdict.is_over:
-            turn = await self._store.turn(session.id, keeper.turn.number)
-            keeper.learn(turn or keeper.turn)
-
     def is_under_way(self, session_id: str) -> bool:
-        """Whether this process works on the session's end now, or could not reach it just now."""
-        waits = self._not_before.get(session_id, 0) > self._clock.monotonic()
-        return waits or session_id in self._under_way
+        """Whether this process works on the session's end now."""
+        return session_id in self._under_way
 
     async def carry_on(self, session_id: str) -> Ended | Unconfirmed:
         """Carry out an end that was accepted before, or join whoever is at it in this process."""
@@ -133,17 +125,14 @@ class Ender:
 
     async def _put_off(self, session_id: str, reason: str, cause: OpencodeMcpError | None) -> None:
         """Try it again later. Who cannot reach the instance does not hold up who can."""
-        pause = self._backoff.failed(session_id)
-        if isinstance(cause, InstanceUnreachableError):
-            self._not_before[session_id] = self._clock.monotonic() + pause.total_seconds()
-        else:
-            await self._store.note_next_try(session_id, self._clock.now() + pause, reason)
+        if not isinstance(cause, InstanceUnreachableError):
+            next_at = self._clock.now() + self._backoff.failed(session_id)
+            await self._store.note_next_try(session_id, next_at, reason)
         log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
 
     def _forget(self, session_id: str) -> None:
         self._backoff.forget(session_id)
         self._stopped.pop(session_id, None)
-        self._not_before.pop(session_id, None)
 
     async def _until_confirmed(self, session_id: str, stopped: Stopped, budget: Budget) -> Ended:
         """Try again, with growing pauses, until the end is confirmed or the time is up."""

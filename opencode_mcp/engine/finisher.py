@@ -19,7 +19,12 @@ from opencode_mcp.engine.budget import Backoff
 from opencode_mcp.engine.ends import Unconfirmed
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.engine.recovery import OLD_START, settle_old_starts
-from opencode_mcp.errors import OpencodeMcpError, StaleSessionError, StoreError
+from opencode_mcp.errors import (
+    InstanceUnreachableError,
+    OpencodeMcpError,
+    StaleSessionError,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -114,12 +119,14 @@ class Finisher:
                 log.exception("a round of the finisher failed")
             await self._clock.sleep(ROUND_S * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
 
-    def _try(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+    def _try(
+        self, name: str, work: Callable[[], Awaitable[None]], *, finish_at_exit: bool = False
+    ) -> None:
         """Begin `work` in the background, unless it is under way or failed a moment ago."""
         if name in self._under_way or self._put_off_until.get(name, 0) > self._clock.monotonic():
             return
         self._under_way.add(name)
-        self._keepers.spawn(self._tried(name, work))
+        self._keepers.spawn(self._tried(name, work), finish_at_exit=finish_at_exit)
 
     async def _tried(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -145,17 +152,11 @@ class Finisher:
         open_now = {(turn.session_id, turn.number) for turn in turns}
         self._late_at = {key: at for key, at in self._late_at.items() if key in open_now}
         for turn in turns:
-            self._tell_keeper(turn)
+            self._keepers.learn(turn)
             if self._was_seen_to_be_over(turn):
                 self._try(turn.session_id, partial(self._cross_out, turn))
             elif self._is_ours_to_take(turn):
                 self._try(turn.session_id, partial(self._take, turn))
-
-    def _tell_keeper(self, turn: Turn) -> None:
-        """Let whoever observes the turn here know what another process wants of it."""
-        kept = self._keepers.get(turn.session_id)
-        if kept is not None and kept.turn.number == turn.number:
-            kept.learn(turn)
 
     async def _cross_out(self, turn: Turn) -> None:
         await self._store.finish_turn(turn)
@@ -197,10 +198,7 @@ class Finisher:
         if turn.number < session.turn_count:  # a later prompt was let in: it was seen to be over
             await self._store.finish_turn(turn)
             return
-        if turn.holder not in {
-            None,
-            self._keepers.holder,
-        }:  # dead, or hanging: ours now
+        if turn.holder != self._keepers.holder:  # it is dead or hangs: the turn is ours now
             turn = replace(turn, holder=None)
         found = await self._instances.glance(session)
         if isinstance(found, Connection):
@@ -233,17 +231,20 @@ class Finisher:
             if self._ender.is_under_way(session.id):
                 continue
             if not await self._leases.is_with_another(session.id):
-                self._keepers.spawn(self._finish_end(session), finish_at_exit=True)
+                work = partial(self._finish_end, session)
+                self._try(f"end of {session.id}", work, finish_at_exit=True)
 
     async def _finish_end(self, session: Session) -> None:
-        """Try the end once more; what comes of it is in the session's row."""
-        try:
-            end = await self._ender.carry_on(session.id)
-        except OpencodeMcpError as error:
-            log.warning("end not finished", extra={"session_id": session.id, "why": str(error)})
-            return
+        """Try the end once more; what comes of it is in the session's row.
+
+        Raises InstanceUnreachableError: when this process tries again is its own affair, since
+        another one may reach the instance.
+        """
+        end = await self._ender.carry_on(session.id)
         if not isinstance(end, Unconfirmed):
             log.info("end finished in the background", extra={"session_id": session.id})
+        elif isinstance(end.cause, InstanceUnreachableError):
+            raise end.cause
 
     async def _settle_starts(self) -> None:
         connection = await self._instances.own_unless_started()

@@ -19,6 +19,7 @@ from opencode_mcp.engine.halting import Halt
 from opencode_mcp.engine.observing import UNCLEAR_POLL_S, Observer
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.quarantine import free_if_settled
+from opencode_mcp.engine.racing import unless
 from opencode_mcp.errors import (
     InstanceUnreachableError,
     OpencodeError,
@@ -265,15 +266,7 @@ class Keeper:
 
     async def _unless_poked(self, work: Coroutine[object, object, T]) -> T | None:
         """Do `work`, unless a stop is asked for meanwhile: OpenCode may hang, the stop must not."""
-        working = asyncio.ensure_future(work)
-        poking = asyncio.ensure_future(self._poke.wait())
-        try:
-            await asyncio.wait({working, poking}, return_when=asyncio.FIRST_COMPLETED)
-            return working.result() if working.done() else None
-        finally:
-            working.cancel()
-            poking.cancel()
-            await asyncio.gather(working, poking, return_exceptions=True)
+        return await unless(work, self._poke.wait())
 
     async def _wait(self, seconds: float) -> None:
         """Wait for an event, a request of ours, or `seconds`."""

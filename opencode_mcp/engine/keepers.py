@@ -101,6 +101,12 @@ class Keepers:
         """Return the keeper of the session's newest turn, if this process runs or ran it."""
         return self._keepers.get(session_id)
 
+    def learn(self, turn: Turn) -> None:
+        """Let whoever observes the turn here know what was written down about it."""
+        keeper = self._keepers.get(turn.session_id)
+        if keeper is not None and keeper.turn.number == turn.number:
+            keeper.learn(turn)
+
     def forget(self, session_id: str, verdict: Verdict) -> None:
         """Let go of a session that ended; calls that still watch get `verdict`."""
         keeper = self._keepers.pop(session_id, None)

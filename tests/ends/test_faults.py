@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.engine import budget, finisher
 from tests.ends.scene import Scene, begin_foreign, waits
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import bash, subagent
@@ -50,14 +49,7 @@ FAULTS: dict[str, Fault] = {
 _DEEP = ("answer lost", "hang", "503", "restart, done")
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what goes on in the background go on soon."""
-    monkeypatch.setattr(finisher, "ROUND_S", 0.05)
-    monkeypatch.setattr(budget, "_FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(budget, "_MAX_PAUSE_S", 0.2)
-
-
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(
     ("name", "prompt"),
     [

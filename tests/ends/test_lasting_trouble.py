@@ -10,42 +10,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.engine import budget, finisher, stopping
-from tests.ends.test_finisher import SetClock, is_ended, killed_with_a_turn
+from opencode_mcp.engine import finisher, stopping
 from tests.support.polling import eventually, steadily
 from tests.support.victim import Errand, Victim
+from tests.turns.kills import ENDLESS, killed_with_a_turn
 from tests.turns.reading import nothing_runs, streaming
-from tests.twin import Body, Hang, Status
+from tests.twin import Body, Hang, Status, Twin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.ends.conftest import SetClock
     from tests.support.bridges import Bridges
-    from tests.twin import Twin
     from tests.twin.faults import Fault
 
-ENDLESS = "SLOW:100000,50"
 MESSAGES = r"/message(/msg_\w+)?$"
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what goes on in the background go on soon."""
-    monkeypatch.setattr(finisher, "ROUND_S", 0.05)
-    monkeypatch.setattr(budget, "_FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(budget, "_MAX_PAUSE_S", 0.2)
-
-
-@pytest.fixture
-def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    return SetClock(monkeypatch)
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 @pytest.mark.parametrize("fault", [Status(500), Body(b"[{}]"), Hang()], ids=["500", "odd", "hang"])
 async def test_messages_that_cannot_be_read_keep_no_session_from_ending(
     bridges: Bridges, twin: Twin, project: Path, fault: Fault
 ) -> None:
-    session_id = await killed_with_a_turn(bridges, twin, project, timeout_s=600)
+    session_id = await killed_with_a_turn(bridges, twin, project)
     twin.fail(fault, method="GET", path=MESSAGES, times=None)
     bridge = await bridges.attached(REQUEST_TIMEOUT_SECONDS="1", CLEANUP_TIMEOUT_SECONDS="10")
     ended = await bridge.end(session_id)
@@ -121,7 +110,7 @@ async def test_an_end_goes_on_though_the_clock_was_set_back_since_it_was_put_off
     failing.release()
 
     async def ended() -> bool:
-        return await is_ended(bridge, session_id)
+        return await bridge.is_ended(session_id)
 
     await eventually(ended, within_s=10, what="the end is finished")
 
@@ -199,3 +188,32 @@ async def test_a_prompt_that_leaves_after_its_session_was_archived_is_stopped(
     answer = await reply
     assert answer.status in {"cancelled", "error"}, answer.text
     await nothing_runs(twin)
+
+
+async def test_a_process_that_cannot_reach_the_instance_does_not_hold_up_one_that_can(
+    bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
+) -> None:
+    first = await bridges.attached(CLEANUP_TIMEOUT_SECONDS="1")
+    session_id = (await first.start("SAY:x", project)).session_id
+    await first.close()
+    async with Twin(tmp_path) as elsewhere:
+        stranger = await bridges.attached(
+            SERVER_URL=elsewhere.url, SERVER_PASSWORD=elsewhere.password
+        )
+        answer = await stranger.end(session_id)
+        assert answer.status == "ending"
+        assert twin.url in answer.text  # who can act on it
+
+        async def not_put_off() -> bool:
+            with closing(sqlite3.connect(bridges.database)) as file:
+                return file.execute("SELECT end_next_at FROM sessions").fetchall() == [(None,)]
+
+        await steadily(not_put_off, for_s=0.7, what="the end is due for others")
+        assert elsewhere.lines() == ["GET /global/health"] or not elsewhere.lines()
+        await bridges.attached()
+
+        async def gone() -> bool:
+            return not twin.world.sessions
+
+        await eventually(gone, within_s=10, what="who reaches it ends it")
+        await stranger.close()

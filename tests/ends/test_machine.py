@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from opencode_mcp.engine import budget, finisher, recovery
+from opencode_mcp.engine import finisher, recovery
 from tests.ends.machine import Ends
 
 #: of all examples together
@@ -17,11 +17,9 @@ _STEPS = int(os.environ.get("SOAK_STEPS", "0"))
 _STEPS_EACH = 25
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.timeout(0 if _STEPS else 120)
 def test_what_we_promise_holds_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finisher, "ROUND_S", 0.05)
-    monkeypatch.setattr(budget, "_FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(budget, "_MAX_PAUSE_S", 0.2)
     for module in (finisher, recovery):  # longer than any start here takes
         monkeypatch.setattr(module, "OLD_START", timedelta(seconds=5))
     run_state_machine_as_test(

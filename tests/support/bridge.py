@@ -123,6 +123,10 @@ class Bridge:
         """End one session."""
         return await self.call("opencode-end", sessionId=session_id, **more)
 
+    async def is_ended(self, session_id: str) -> bool:
+        """Whether the session is not tracked any more."""
+        return (await self.status(session_id)).error == "SESSION_NOT_FOUND"
+
     async def settled(self, session_id: str, *, within_s: float = PATIENCE_S) -> Answer:
         """Ask until the turn is over, and return that answer."""
         found: list[Answer] = []

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.support.polling import eventually
+from tests.turns.kills import killed_with_a_turn
 from tests.turns.reading import streaming
-from tests.twin import Hang, Status
+from tests.twin import Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,25 +32,10 @@ async def quiet(twin: Twin) -> None:
     await eventually(check, what="nothing runs in OpenCode")
 
 
-async def leave_running(bridges: Bridges, twin: Twin, project: Path, **more: object) -> str:
-    """Let a process begin a turn and go without stopping it, as one that is killed does."""
-    first = await bridges.attached()
-    session_id = await first.begin(ENDLESS, project, **more)
-    await streaming(twin)
-    aborting = twin.fail(Hang(), method="POST", path=r"/abort$", times=None)
-    await first.close()
-    assert session_id in twin.runs.running
-    with closing(sqlite3.connect(bridges.database)) as file, file:
-        # a process that was killed had no time to write down that its turns are to stop
-        file.execute("UPDATE turns SET stop_reason = NULL")
-    aborting.release()
-    return session_id
-
-
 async def test_a_turn_past_its_deadline_is_stopped_by_the_next_process_though_nobody_calls(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
-    session_id = await leave_running(bridges, twin, project)
+    session_id = await killed_with_a_turn(bridges, twin, project)
     past = (datetime.now(UTC) - timedelta(minutes=1)).isoformat(timespec="microseconds")
     with closing(sqlite3.connect(bridges.database)) as file, file:
         file.execute("UPDATE turns SET deadline_at = ?", [past])
@@ -63,7 +49,7 @@ async def test_a_turn_of_a_dead_process_is_observed_on_and_owned(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     """Attach: it still runs, so it is neither stopped nor lost; who took it up answers for it."""
-    session_id = await leave_running(bridges, twin, project)
+    session_id = await killed_with_a_turn(bridges, twin, project)
     second = await bridges.attached()
 
     async def taken() -> bool:

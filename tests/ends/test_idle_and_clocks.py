@@ -1,82 +1,29 @@
-"""The finisher takes every unfinished intent, however clocks jump and whoever hangs."""
+"""What the finisher does unasked: idle sessions, left starts; clocks that jump, ends that hang."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.clock import Clock
-from opencode_mcp.engine import budget, finisher
 from tests.support.polling import eventually, steadily
 from tests.support.victim import Errand, Victim
+from tests.turns.kills import ENDLESS, killed_with_a_turn
 from tests.turns.reading import streaming
 from tests.twin import Hang, Status
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
+    from tests.ends.conftest import SetClock
     from tests.support.bridge import Bridge
     from tests.support.bridges import Bridges
     from tests.twin import Twin
 
-ENDLESS = "SLOW:100000,50"
 
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what goes on in the background go on soon."""
-    monkeypatch.setattr(finisher, "ROUND_S", 0.05)
-    monkeypatch.setattr(budget, "_FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(budget, "_MAX_PAUSE_S", 0.2)
-
-
-@pytest.fixture
-def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    return SetClock(monkeypatch)
-
-
-class SetClock:
-    """Sets the machine's clock by hours; monotonic clocks know nothing of it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._monkeypatch = monkeypatch
-        self._now = Clock.now
-
-    def by(self, hours: int) -> None:
-        real = self._now
-
-        def now(clock: Clock) -> datetime:
-            return real(clock) + timedelta(hours=hours)
-
-        self._monkeypatch.setattr(Clock, "now", now)
-
-
-async def is_ended(bridge: Bridge, session_id: str) -> bool:
-    return (await bridge.status(session_id)).error == "SESSION_NOT_FOUND"
-
-
-async def killed_with_a_turn(
-    bridges: Bridges, twin: Twin, project: Path, *, timeout_s: float
-) -> str:
-    """Let a process begin a turn and be killed; return the session's id."""
-    victim = Victim(
-        Errand(
-            env=bridges.attach_env(),
-            folder=project,
-            job="start",
-            prompts=(ENDLESS,),
-            timeout_s=timeout_s,
-        )
-    )
-    session_id = await victim.answer()
-    await streaming(twin)
-    await victim.kill()
-    return session_id
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 # --- idle for too long ---
@@ -92,7 +39,7 @@ async def test_a_session_that_nobody_uses_is_ended_and_one_at_work_is_not(
     idle = (await bridge.start("SAY:x", project)).session_id
 
     async def ended() -> bool:
-        return await is_ended(bridge, idle)
+        return await bridge.is_ended(idle)
 
     await eventually(ended, what="the idle session is ended")
     if action == "delete":
@@ -175,7 +122,7 @@ async def test_an_end_that_cannot_be_done_holds_up_no_other(
     failing.release()
 
     async def ended() -> bool:
-        return await is_ended(bridge, fine)
+        return await bridge.is_ended(fine)
 
     await eventually(ended, what="the other end is finished")
     answer = await bridge.status(stuck)
@@ -184,7 +131,7 @@ async def test_an_end_that_cannot_be_done_holds_up_no_other(
     hanging.release()
 
     async def all_ended() -> bool:
-        return await is_ended(bridge, stuck)
+        return await bridge.is_ended(stuck)
 
     await eventually(all_ended, what="the end that hung is finished")
 
