@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sqlite3
 from contextlib import closing
@@ -15,7 +16,7 @@ from tests.support.polling import eventually, steadily
 from tests.support.victim import Errand, Victim
 from tests.turns.kills import ENDLESS, killed_with_a_turn
 from tests.turns.reading import nothing_runs, streaming
-from tests.twin import Body, Hang, Status, Twin
+from tests.twin import Body, Hang, Reset, Status, Twin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,3 +218,24 @@ async def test_a_process_that_cannot_reach_the_instance_does_not_hold_up_one_tha
 
         await eventually(gone, within_s=10, what="who reaches it ends it")
         await stranger.close()
+
+
+async def test_what_an_end_did_before_an_outage_is_in_the_answer_that_stays(
+    bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    bridge = await bridges.attached(CLEANUP_TIMEOUT_SECONDS="1")
+    session_id = await bridge.begin(ENDLESS, project)
+    await streaming(twin)
+    twin.fail(Reset(after=True), method="DELETE")
+    reads = twin.fail(Status(503), method="GET", path=f"^/session/{session_id}$", nth=2, times=None)
+    assert (await bridge.end(session_id)).status == "ending"
+    assert not twin.world.sessions
+    reads.release()
+
+    async def ended() -> bool:
+        return await bridge.is_ended(session_id)
+
+    await eventually(ended, what="the end is finished")
+    with closing(sqlite3.connect(bridges.database)) as file:
+        (told,) = file.execute("SELECT answer_json FROM tombstones").fetchone()
+    assert json.loads(told)["aborted_running_turn"] is True

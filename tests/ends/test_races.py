@@ -226,6 +226,32 @@ async def test_a_delete_by_somebody_else_during_an_end_is_its_end(
     assert ended.structured["action"] == "delete"
 
 
+async def test_a_delete_that_opencode_told_of_needs_no_other_session_as_a_witness(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    watched = await bridge.begin(ENDLESS, project)  # so the events are followed
+    await streaming(twin)
+    await twin.runs.delete(watched)
+    await twin.runs.abort(watched, str(project))
+    assert (await bridge.settled(watched)).status == "cancelled"
+    assert not twin.world.sessions
+    ended = await bridge.end(watched)
+    assert ended.status == "ended", ended.text
+
+
+async def test_what_begins_in_the_moment_of_the_delete_is_stopped_all_the_same(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    """OpenCode: a deleted session can still run (facts 6.2)."""
+    session_id = (await bridge.start("SAY:x", project)).session_id
+    race = Race(bridge, twin, session_id)
+    await race.begin(DELETE)
+    body = {"parts": [{"type": "text", "text": "HANG"}]}
+    twin.runs.submit(twin.world.sessions[session_id], body, "msg_of_somebody_else")
+    await streaming(twin)
+    await race.finish_well()
+
+
 async def test_an_opencode_that_restarts_during_an_end_takes_the_turn_with_it(
     race: Race, twin: Twin
 ) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.bridge import Bridge
+    from tests.support.bridges import Bridges
     from tests.twin import Twin
 
 #: the requests of an end at whose moment something new appears below the session
@@ -70,3 +71,41 @@ async def test_what_appears_below_a_session_while_it_ends_is_ended_too(
             child,
             grandchild,
         }
+
+
+async def test_a_child_that_outlives_the_delete_of_its_parent_is_deleted_by_itself(
+    bridge: Bridge, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: that the delete cascades (facts 7.6) is read back, not believed."""
+    session_id = (await bridge.start("SAY:x", project)).session_id
+    twin.world.create(str(project), {"parentID": session_id})
+
+    async def delete_it_alone(one: str) -> None:
+        twin.world.sessions.pop(one)
+
+    monkeypatch.setattr(twin.runs, "delete", delete_it_alone)
+    ended = await bridge.end(session_id)
+    assert ended.status == "ended", ended.text
+    assert not twin.world.sessions
+
+
+async def test_a_delete_that_did_nothing_is_no_end(
+    bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridge = await bridges.attached(CLEANUP_TIMEOUT_SECONDS="1")
+    session_id = (await bridge.start("SAY:x", project)).session_id
+
+    async def delete_nothing(one: str) -> None:
+        del one
+
+    with monkeypatch.context() as patched:
+        patched.setattr(twin.runs, "delete", delete_nothing)
+        ended = await bridge.end(session_id)
+        assert (ended.status, ended.error) == ("ending", "CLEANUP_UNCONFIRMED")
+        assert "still has session" in ended.text
+
+    async def is_ended() -> bool:
+        return await bridge.is_ended(session_id)
+
+    await eventually(is_ended, what="it is finished once the delete works")
+    assert not twin.world.sessions

@@ -9,6 +9,7 @@ import pytest
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode.gathering import gathered
 from tests.opencode.fake_server import FakeServer
 from tests.support.polling import eventually
 
@@ -137,3 +138,35 @@ async def test_what_came_before_a_stream_ended_is_read_although_it_was_held_back
         clock.go_on.set()
         await asyncio.wait_for(reader.task, 5)
         assert reader.all.endswith(_END)
+
+
+class Held(asyncio.ReadTransport):
+    """A transport that tells whether it reads."""
+
+    reads = True
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+
+async def test_it_is_the_transport_that_is_held_back_and_it_is_let_go_again() -> None:
+    """Were it only the reader, each token would still wake the loop."""
+    transport, clock = Held(), Stopped(step_s=0.0)
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield _CHUNK
+
+    async def read() -> None:
+        async for _ in gathered(endless(), lambda: transport, clock):
+            pass
+
+    reading = asyncio.create_task(read())
+    await clock.sleeping.wait()
+    assert not transport.reads
+    reading.cancel()
+    await asyncio.wait({reading})
+    assert transport.reads

@@ -95,6 +95,17 @@ async def test_an_instance_tells_of_the_starts_of_a_dead_one_whose_data_it_carri
     assert await store.open_starts(replace(heir, data_id=None), LATER) == []
 
 
+async def test_instances_in_which_starts_were_left_are_told_unless_they_are_dead(
+    store: Store,
+) -> None:
+    await store.put_instance(INSTANCE)
+    await store.put_instance(replace(INSTANCE, id="empty"))
+    await store.record_start(a_start(), ROOMY)
+    assert await store.instances_of_starts() == [INSTANCE]
+    await store.put_instance(replace(INSTANCE, dead=True))
+    assert await store.instances_of_starts() == []
+
+
 async def test_tracking_turns_the_start_into_a_session_with_its_first_turn(store: Store) -> None:
     await store.put_instance(INSTANCE)
     await store.record_start(a_start(), ROOMY)

@@ -378,6 +378,23 @@ async def test_a_database_that_hangs_does_not_hold_it_up(
         assert not [line for line in twin.lines() if line.endswith("/abort")]
 
 
+async def test_an_end_that_could_not_be_recorded_is_not_called_accepted(
+    bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
+) -> None:
+    async with serving(bridges, tmp_path) as server:
+        session_id = await endless_turn(server, twin, project)
+        with closing(sqlite3.connect(bridges.database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            server.call(2, "opencode-end", sessionId=session_id)
+            server.process.send_signal(TERM)
+            end = await told(server, 2)
+            await server.exited(within_s=WHOLE_S + 1)
+
+    assert end["error"]["name"] in {"SHUTTING_DOWN", "TRACKING_UNAVAILABLE"}
+    assert end.get("accepted") is not True
+    assert not [line for line in twin.lines() if line.startswith("DELETE")]
+
+
 async def test_a_second_signal_ends_at_once(
     bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
 ) -> None:

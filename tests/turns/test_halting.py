@@ -18,6 +18,7 @@ from opencode_mcp.store.store import Store
 from tests.store.make import a_session, a_turn
 from tests.support.polling import eventually
 from tests.turns.cancels import ENDLESS, aborts, eventually_quiet, running
+from tests.twin import Hang
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -83,3 +84,21 @@ async def test_a_later_prompt_of_somebody_else_is_left_alone(
     await guard(observer, OTHERS, twin)
     await running(twin, observer.session.id)
     assert aborts(twin) == 0
+
+
+async def test_a_prompt_that_comes_while_a_turn_is_halted_is_left_alone(
+    observer: Observer, twin: Twin
+) -> None:
+    """Ours: two processes may halt one turn; the slower one must not hit the next turn."""
+    client, session_id = observer.connection.client, observer.session.id
+    await client.prompt_async(session_id, Prompt(OURS, ENDLESS))
+    await running(twin, session_id)
+    looks = twin.fail(Hang(), method="GET", path=r"^/session/status$", times=None)
+    halting = asyncio.create_task(Halt(observer, clock=Clock(), announce=lambda: None).carry_out())
+    await looks.reached.wait()  # the abort was answered before
+    await client.prompt_async(session_id, Prompt(OTHERS, ENDLESS))
+    await running(twin, session_id)
+    looks.release()
+    await halting
+    assert aborts(twin) == 1
+    assert session_id in twin.runs.running
