@@ -181,9 +181,13 @@ class Finisher:
         return self._is_late(turn) or self._keepers.is_dead_holder(str(turn.holder))
 
     def _is_late(self, turn: Turn) -> bool:
-        """Whether another's turn runs on past its deadline, however our wall clock jumps."""
+        """Whether another's turn runs on past its deadline, however our wall clock jumps.
+
+        Also one whose deadline is past when it is first seen gets the grace: its process may be at
+        it, or a clock was set.
+        """
         now = self._clock.monotonic()
-        left_s = (turn.deadline_at - self._clock.now()).total_seconds() + GRACE_S
+        left_s = max(0.0, (turn.deadline_at - self._clock.now()).total_seconds()) + GRACE_S
         return now >= self._late_at.setdefault((turn.session_id, turn.number), now + left_s)
 
     async def _take(self, turn: Turn) -> None:

@@ -82,17 +82,26 @@ async def test_without_a_limit_nothing_is_ended(bridge: Bridge, project: Path) -
 async def test_the_turn_of_a_live_process_goes_on_though_the_clock_is_set_an_hour_ahead(
     bridges: Bridges, twin: Twin, project: Path, set_clock: SetClock
 ) -> None:
-    first, second = await bridges.attached(), await bridges.attached()
+    first = await bridges.attached()
+    await bridges.attached()  # never asked about it
     session_id = await first.begin(ENDLESS, project, timeout_seconds=600)
     await streaming(twin)
 
-    async def runs() -> bool:
-        answer = await second.status(session_id)
-        return answer.status == "running" and session_id in twin.runs.running
+    def rows() -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(bridges.database)) as file:
+            return file.execute("SELECT holder, stop_reason FROM turns").fetchall()
 
-    await steadily(runs, for_s=0.5, what="the turn runs")
+    before = rows()
+
+    async def is_left_alone() -> bool:
+        return session_id in twin.runs.running and rows() == before
+
+    await steadily(is_left_alone, for_s=0.5, what="the turn runs")
     set_clock.by(hours=1)
-    await steadily(runs, for_s=1.0, what="the turn runs on")
+    await steadily(is_left_alone, for_s=0.5, what="the turn runs on")
+    third = await bridges.attached()  # its clock never said anything else
+    assert (await third.status(session_id)).status == "running"
+    await steadily(is_left_alone, for_s=0.5, what="the turn runs on")
 
 
 @pytest.mark.parametrize("hours", [1, -1], ids=["ahead", "back"])

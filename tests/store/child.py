@@ -53,11 +53,20 @@ async def open_once(path: Path, folder: str) -> object:
         return {"error": type(error).__name__, "text": str(error)}
 
 
-async def begin_turns(path: Path, session_id: str, last: int) -> object:
-    """Begin turns, read then write, until the session has `last`; tell which and how many lost."""
+async def begin_turns(
+    path: Path, session_id: str, last: int, starters: int, pause_s: float = 0
+) -> object:
+    """Begin turns, read then write, until the session has `last`; tell which and how many lost.
+
+    Waits until so many `starters` are ready for it, and pauses after each turn that it won: SQLite
+    is not fair, and without a WAL the quicker one may keep the other out for a second.
+    """
     won: list[int] = []
     lost = 0
     async with Store.open(path) as store:
+        path.with_suffix(f".{os.getpid()}.starter").touch()
+        while len([*path.parent.glob("*.starter")]) < starters:
+            await asyncio.sleep(0.001)
         while True:
             session = await store.resolve(session_id)
             if session is None or session.turn_count >= last:
@@ -66,6 +75,7 @@ async def begin_turns(path: Path, session_id: str, last: int) -> object:
             try:
                 await store.begin_turn(session, a_turn(session_id, number), capacity=ROOMY)
                 won.append(number)
+                await asyncio.sleep(pause_s)
             except StaleSessionError:
                 lost += 1
 

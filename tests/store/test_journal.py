@@ -132,7 +132,9 @@ async def test_of_two_processes_without_a_wal_one_wins_each_turn_and_readers_see
             await tracked(store)
             async with children(path, 2, "--no-shared-memory") as both:
                 for one in both:
-                    one.tell("begin_turns", session_id="ses_1", last=last)
+                    one.tell(
+                        "begin_turns", session_id="ses_1", last=last, starters=2, pause_s=0.005
+                    )
                 seen: list[int] = []
                 while not seen or seen[-1] < last:
                     session = await store.resolve("ses_1")

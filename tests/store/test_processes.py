@@ -96,7 +96,7 @@ async def test_of_two_processes_one_wins_each_of_500_turns(path: Path) -> None:
         await tracked(store)
         async with children(path, 2) as both:
             for one in both:
-                one.tell("begin_turns", session_id="ses_1", last=500)
+                one.tell("begin_turns", session_id="ses_1", last=500, starters=2)
             answers = [await one.answer() for one in both]
         session = await store.resolve("ses_1")
         turns = [await store.turn("ses_1", number) for number in range(1, 502)]

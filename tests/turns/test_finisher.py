@@ -8,10 +8,10 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tests.support.polling import eventually
+from tests.support.polling import eventually, steadily
 from tests.turns.kills import killed_with_a_turn
 from tests.turns.reading import streaming
-from tests.twin import Status
+from tests.twin import Hang, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +78,27 @@ async def test_a_turn_of_another_live_process_is_left_alone(
     await second.close()
     assert session_id in twin.runs.running
     assert (await first.status(session_id)).status == "running"
+
+
+async def test_a_stop_is_carried_out_by_one_process_though_several_observe_the_turn(
+    bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: the slower one's abort could come so late that it hits the next turn."""
+    monkeypatch.setattr("opencode_mcp.engine.finisher.ROUND_S", 0.05)
+    first, second = await bridges.attached(), await bridges.attached()
+    session_id = await first.begin(ENDLESS, project)
+    await streaming(twin)
+    assert (await second.status(session_id)).status == "running"
+    aborting = twin.fail(Hang(), method="POST", path=r"/abort$", times=None)
+    stopping = await first.call("opencode-cancel", sessionId=session_id, wait_ms=0)
+    assert stopping.status == "stopping"
+
+    async def sent_once() -> bool:
+        return len(aborting.hits) == 1
+
+    await steadily(sent_once, for_s=0.7, what="one abort is on its way")
+    aborting.release()
+    assert (await first.settled(session_id)).status == "cancelled"
 
 
 async def test_a_cancel_by_another_process_is_told_by_the_one_that_runs_the_turn(
