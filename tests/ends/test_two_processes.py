@@ -58,7 +58,7 @@ async def test_two_that_end_the_same_sessions_at_once_end_each_of_them_once(
     errand = replace(errand, starting_shot=project / "go")
     one = Victim(replace(errand, kill_at=killed_at))
     two = Victim(replace(errand, session_ids=errand.session_ids[::-1]))
-    await asyncio.sleep(1)  # both are up by then, or one comes late
+    await asyncio.gather(one.ready(), two.ready())
     (project / "go").touch()
     first, second = await asyncio.gather(one.finished(), two.finished())
     assert first.was_killed is bool(killed_at)

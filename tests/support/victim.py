@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Job: TypeAlias = Literal["start", "end", "carry on"]
 
 _FOREVER_S = 1e6
+_READY = "ready"
 _PATIENCE_S = 60.0
 
 
@@ -106,6 +107,10 @@ class Victim:
     async def answer(self) -> str:
         """Wait for the next thing that it tells: a session's id, an end's answer."""
         return await asyncio.to_thread(self._answer)
+
+    async def ready(self) -> None:
+        """Wait until it is up and waits for the starting shot."""
+        assert await self.answer() == _READY
 
     async def finished(self) -> Report:
         """Wait until it is gone, and return what it told."""
@@ -208,8 +213,10 @@ async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
                 keeper = await engine.start(_request(errand, prompt), str(errand.folder))
                 report.send(("answer", keeper.session.id))
             await asyncio.Event().wait()  # until the test kills it
-        while errand.starting_shot is not None and not errand.starting_shot.exists():
-            await asyncio.sleep(0.005)
+        if errand.starting_shot is not None:
+            report.send(("answer", _READY))
+            while not errand.starting_shot.exists():
+                await asyncio.sleep(0.005)
         steps.counts = True
         answers = await asyncio.gather(*(_end(engine, i, errand) for i in errand.session_ids))
         for answer in answers:
