@@ -6,16 +6,19 @@ passed down.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from opencode_mcp.errors import ConfigError
-from opencode_mcp.records import ExitAction, InstanceKind
+from opencode_mcp.records import InstanceKind, Sandbox
+from opencode_mcp.settings_checks import check_together
 from opencode_mcp.settings_env import Reading, read_sources
+from opencode_mcp.settings_files import password_in, tokens_in
 from opencode_mcp.settings_folders import settle_folders
-from opencode_mcp.settings_model import Note, Settings, variable
-from opencode_mcp.settings_values import NEVER_FOR_CHILD, is_loopback
+from opencode_mcp.settings_model import Settings
+from opencode_mcp.settings_serving import Note
+from opencode_mcp.settings_values import NEVER_FOR_CHILD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,10 +52,11 @@ def load_settings(
     """
     reading = read_sources(environ, config_file, overrides or {})
     settings, wrong = _checked_one_by_one(reading)
-    _check_together(settings, reading, wrong)
+    settings = _with_tokens(settings, reading, wrong)
+    check_together(settings, reading, wrong)
     finished: dict[str, object] = {"ignored_variables": tuple(reading.ignored)}
     if settings.server_password_file is not None:
-        finished["server_password"] = _password_in(settings.server_password_file, reading)
+        finished["server_password"] = password_in(settings.server_password_file, reading)
     if not wrong & {"mode", "default_cwd", "allowed_roots", "remote_paths"}:
         finished |= settle_folders(settings, environ, cwd, reading)
     if reading.faults:
@@ -67,6 +71,8 @@ def _checked_one_by_one(reading: Reading) -> tuple[Settings, set[str]]:
     raw = {name: given.value for name, given in reading.given.items()}
     by_url = InstanceKind.ATTACH if "server_url" in raw else InstanceKind.MANAGED
     raw.setdefault("mode", by_url)
+    if str(raw.get("transport", "")).strip().lower() == "http":  # anybody may be at the other end
+        raw.setdefault("max_sandbox", Sandbox.WORKSPACE_WRITE)
     wrong: set[str] = set()
     try:
         return Settings.model_validate(raw), wrong
@@ -79,6 +85,19 @@ def _checked_one_by_one(reading: Reading) -> tuple[Settings, set[str]]:
     right = {name: value for name, value in raw.items() if name not in wrong}
     right.setdefault("mode", by_url)
     return Settings.model_validate(right), wrong
+
+
+def _with_tokens(settings: Settings, reading: Reading, wrong: set[str]) -> Settings:
+    """Return the settings with the tokens of their file, which decide what else is allowed."""
+    if settings.auth_tokens_file is None:
+        return settings
+    try:
+        tokens = tokens_in(settings.auth_tokens_file)
+    except ValueError as error:
+        reading.fault("auth_tokens_file", str(error))
+        wrong.add("auth_tokens_file")
+        return settings
+    return settings.model_copy(update={"auth_tokens": tokens})
 
 
 def _reason(name: str, ours: object) -> str:
@@ -110,94 +129,6 @@ def _choices(annotation: Any) -> list[str]:  # noqa: ANN401 - any annotation at 
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [choice for part in get_args(annotation) for choice in _choices(part)]
-
-
-class Judge(Protocol):
-    """Notes a fault of a setting, unless it or one of the others was refused before."""
-
-    def __call__(self, name: str, *others: str, bad: bool, reason: str) -> None: ...
-
-
-def _check_together(settings: Settings, reading: Reading, wrong: set[str]) -> None:
-    """Note what is wrong only in combination; says nothing about values already refused."""
-
-    def judge(name: str, *others: str, bad: bool, reason: str) -> None:
-        if bad and not wrong & {name, *others}:
-            reading.fault(name, reason)
-
-    _check_connection(settings, judge)
-    _check_ceilings(settings, judge)
-
-
-def _check_connection(settings: Settings, judge: Judge) -> None:
-    url = settings.server_url
-    attach = settings.mode is InstanceKind.ATTACH
-    judge(
-        "mode",
-        "server_url",
-        bad=attach and url is None,
-        reason=f"needs {variable('server_url')}, the address of the running OpenCode",
-    )
-    judge(
-        "server_url",
-        "allow_insecure_http",
-        bad=url is not None
-        and url.startswith("http:")
-        and not is_loopback(url)
-        and not settings.allow_insecure_http,
-        reason=f"must be https beyond this machine, or {variable('allow_insecure_http')} be true",
-    )
-    judge(
-        "remote_paths",
-        "mode",
-        bad=settings.remote_paths and not attach,
-        reason="must be false in managed mode: that OpenCode runs on this machine",
-    )
-    judge(
-        "on_exit",
-        "mode",
-        bad=settings.on_exit is ExitAction.KEEP and not attach,
-        reason="must be abort or end in managed mode: that OpenCode stops with its last server",
-    )
-
-
-def _check_ceilings(settings: Settings, judge: Judge) -> None:
-    judge(
-        "turn_timeout_seconds",
-        "max_turn_timeout_seconds",
-        bad=settings.turn_timeout_seconds > settings.max_turn_timeout_seconds,
-        reason=f"must be at most {variable('max_turn_timeout_seconds')},"
-        f" {settings.max_turn_timeout_seconds}",
-    )
-    judge(
-        "default_sandbox",
-        "max_sandbox",
-        bad=not settings.default_sandbox.is_within(settings.max_sandbox),
-        reason=f"must not be wider than {variable('max_sandbox')}, {settings.max_sandbox.value}",
-    )
-    judge(
-        "default_approval_policy",
-        "allowed_approval_policies",
-        bad=settings.default_approval_policy not in settings.allowed_approval_policies,
-        reason=f"must be one of {variable('allowed_approval_policies')},"
-        f" {', '.join(settings.allowed_approval_policies)}",
-    )
-
-
-def _password_in(path: Path, reading: Reading) -> SecretStr | None:
-    reason = "must be a readable file with one line of UTF-8 text"
-    try:
-        text = path.read_text(encoding="utf-8")  # also turns \r\n into \n
-    except OSError as error:
-        reading.fault("server_password_file", f"{reason}: {error.strerror}")
-        return None
-    except ValueError:
-        text = ""
-    text = text.removesuffix("\n")
-    if not text or "\n" in text:
-        reading.fault("server_password_file", reason)
-        return None
-    return SecretStr(text)
 
 
 def child_environment(environ: Mapping[str, str], settings: Settings) -> dict[str, str]:

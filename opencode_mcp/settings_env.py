@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import platformdirs
 from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 
-from opencode_mcp.settings_model import NAMES, PREFIX, SECRETS, Settings, variable
+from opencode_mcp.settings_model import NAMES, SECRETS, Settings, variable
+from opencode_mcp.settings_serving import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ _OPENCODE_VARIABLES = {
     "server_password": "OPENCODE_SERVER_PASSWORD",
 }
 #: two ways to say one thing: the one from the stronger source wins
-_PASSWORDS = frozenset({"server_password", "server_password_file"})
+_EITHER_OR = (("server_password", "server_password_file"), ("auth_tokens", "auth_tokens_file"))
 _LONGEST_SHOWN = 100
 _SERVICE_PORT = re.compile(r"PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
@@ -53,15 +54,14 @@ class Reading:
 
     def add(self, layer: Mapping[str, Given]) -> None:
         """Lay a stronger source over the weaker ones."""
-        both = _PASSWORDS & layer.keys()
-        if both:
-            for name in _PASSWORDS:
-                self.given.pop(name, None)
-        if both == _PASSWORDS:
-            self.faults.append(
-                f"{layer['server_password_file'].source}: must not be set together with"
-                f" {layer['server_password'].source}"
-            )
+        for itself, in_file in _EITHER_OR:
+            if itself in layer or in_file in layer:
+                self.given.pop(itself, None)
+                self.given.pop(in_file, None)
+            if itself in layer and in_file in layer:
+                self.faults.append(
+                    f"{layer[in_file].source}: must not be set together with {layer[itself].source}"
+                )
         self.given.update(layer)
 
     def fault(self, name: str, reason: str) -> None:
@@ -116,17 +116,21 @@ class _EnvironmentSource(EnvSettingsSource):
         super().__init__(Settings)
         known = {variable(name) for name in NAMES}
         self.env_vars = {
-            name.lower(): value for name, value in environ.items() if name in known and value
+            name.lower(): value
+            for name, value in environ.items()
+            if name in known and value and not _is_service_link(name, value)
         }
 
 
 def _from_environment(environ: Mapping[str, str], reading: Reading) -> dict[str, Given]:
     known = {variable(name) for name in NAMES} | {CONFIG_VARIABLE}
     for name in sorted(environ):
-        if not name.upper().startswith(PREFIX) or name in known:
+        if not name.upper().startswith(PREFIX):
             continue
         if _is_service_link(name, environ[name]):
             reading.ignored.append(name)
+            continue
+        if name in known:
             continue
         nearest = variable(_nearest(name[len(PREFIX) :].lower()))
         reading.faults.append(f"{name}: unknown variable; the nearest known one is {nearest}")
@@ -184,8 +188,8 @@ def _toml_file(environ: Mapping[str, str], config_file: Path | None) -> tuple[Pa
 
 def _add_opencode_variables(environ: Mapping[str, str], reading: Reading) -> None:
     given = set(reading.given)
-    if given & _PASSWORDS:
-        given |= _PASSWORDS
+    if "server_password_file" in given:
+        given.add("server_password")
     for name, theirs in _OPENCODE_VARIABLES.items():
         if environ.get(theirs) and name not in given:
             reading.given[name] = Given(environ[theirs], theirs)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opencode_mcp.settings import allowed_values
-from opencode_mcp.settings_model import NAMES, PREFIX, Note, Settings, variable
+from opencode_mcp.settings_model import NAMES, Settings, variable
+from opencode_mcp.settings_serving import PREFIX, Note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,12 @@ EXAMPLES: Mapping[str, object] = {
     "server_password_file": "/run/secrets/opencode",
     "serve_args": "--log-level WARN",
     "child_env": ["ANTHROPIC_API_KEY", "AWS_*"],
+    "allowed_hosts": ["mcp.example.org", "localhost"],
+    "allowed_origins": ["https://chat.example.org"],
+    "auth_tokens": ["alice:not-in-a-file-that-others-can-read"],
+    "auth_tokens_file": "/run/secrets/tokens",
+    "admins": ["token:alice"],
+    "max_sandbox": "workspace-write",
     "database": "/var/lib/opencode-mcp/opencode-mcp.db",
     "default_cwd": "/srv/projects/website",
     "allowed_roots": ["/srv/projects"],

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from opencode_mcp.settings import Settings, load_settings
-from opencode_mcp.settings_model import NAMES, PREFIX, variable
+from opencode_mcp.settings_model import NAMES, variable
+from opencode_mcp.settings_serving import PREFIX
 from scripts import configuration
 from tests.settings.support import load
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_mcp.settings_model import PREFIX
+from opencode_mcp.settings_serving import PREFIX
 from tests.settings.support import faults, load
 
 REPO = Path(__file__).resolve().parents[2]
@@ -104,7 +104,7 @@ def test_long_value_is_cut(project: Path) -> None:
         ("OPENCODE_MCP_SERVER_PASSWRD", "OPENCODE_MCP_SERVER_PASSWORD"),
         ("opencode_mcp_mode", "OPENCODE_MCP_MODE"),
         ("OPENCODE_MCP_IGNORED_VARIABLES", "OPENCODE_MCP_"),
-        ("OPENCODE_MCP_TRANSPORT", "OPENCODE_MCP_"),
+        ("OPENCODE_MCP_CODEX_TOOLS", "OPENCODE_MCP_"),
         ("OPENCODE_MCP_TEST_OPENCODE", "OPENCODE_MCP_"),
         ("OPENCODE_MCP_", "OPENCODE_MCP_"),
     ],
@@ -173,9 +173,10 @@ def test_kubernetes_service_links_are_passed_over_and_reported(project: Path) ->
     assert load(project, links).ignored_variables == tuple(sorted(links))
 
 
-def test_port_that_is_no_service_link_is_refused(project: Path) -> None:
-    (fault,) = faults(project, {"OPENCODE_MCP_PORT": "8000"})
-    assert "unknown variable" in fault
+def test_port_that_is_no_service_link_is_the_setting(project: Path) -> None:
+    assert load(project, {"OPENCODE_MCP_PORT": "8001"}).port == 8001
+    (fault,) = faults(project, {"OPENCODE_MCP_PORT": "udp:8000"})
+    assert fault.strip() == ("OPENCODE_MCP_PORT='udp:8000': must be a whole number from 0 to 65535")
 
 
 @pytest.mark.parametrize(
