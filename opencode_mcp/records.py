@@ -91,6 +91,20 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks (contract §1): the owner of what they start."""
+
+    #: `local`, `anonymous` or `token:<name>`
+    name: str
+    #: sees what others started, and may stop and end it; may not go on with it
+    sees_all: bool = False
+
+    def sees(self, owner: str) -> bool:
+        """Whether a session of this owner exists for them."""
+        return self.sees_all or owner == self.name
+
+
+@dataclass(frozen=True, slots=True)
 class StartIntent:
     """A session about to be created: lets a lost answer to the create be settled."""
 

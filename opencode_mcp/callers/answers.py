@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.overview import Line
 
 
-def present_page(lines: Sequence[Line], *, offset: int, total: int) -> Result:
-    """Return a page of the caller's sessions."""
+def present_page(lines: Sequence[Line], *, offset: int, total: int, owners: bool = False) -> Result:
+    """Return a page of the sessions that the caller sees; with `owners`, whose they are."""
     more = offset + len(lines) < total
     heading = f"{total} tracked sessions" + (f", from {offset}" if offset else "")
     rows = [
         f"{line.session.id} · {line.status} · {line.session.turn_count} turns ·"
         f" {short(line.session.title or line.session.directory, 80)}"
+        + (f" · {line.session.owner}" if owners else "")
         for line in lines
     ]
     if more:
@@ -32,7 +33,7 @@ def present_page(lines: Sequence[Line], *, offset: int, total: int) -> Result:
         "kind": "sessions",
         "status": "ok",
         "content": "\n".join([heading + ("" if total else ": start one with opencode"), *rows]),
-        "sessions": [_listed(line) for line in lines],
+        "sessions": [_listed(line, owners=owners) for line in lines],
         "total": total,
         "offset": offset,
         "hasMore": more,
@@ -42,7 +43,7 @@ def present_page(lines: Sequence[Line], *, offset: int, total: int) -> Result:
     return fit(result)
 
 
-def _listed(line: Line) -> Listed:
+def _listed(line: Line, *, owners: bool) -> Listed:
     session = line.session
     item: Listed = {
         "sessionId": session.id,
@@ -54,6 +55,8 @@ def _listed(line: Line) -> Listed:
         "updatedAt": iso(session.updated_at),
         "pendingApprovalCount": line.pending_count,
     }
+    if owners:
+        item["owner"] = session.owner
     if session.title:
         item["title"] = short(session.title)
     if session.ending:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Entry, Result
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.records import Principal
 
 #: of all contents together: each is in the text and in its entry (contract §3: 45,000 in all)
 _CONTENT_CHARS = 16_000
@@ -50,10 +51,14 @@ class Batch:
     """The sessions of one call."""
 
     def __init__(
-        self, engine: Engine, owner: str, references: list[str], wait_for: Literal["any", "all"]
+        self,
+        engine: Engine,
+        asker: Principal,
+        references: list[str],
+        wait_for: Literal["any", "all"],
     ) -> None:
         self._engine = engine
-        self._owner = owner
+        self._asker = asker
         self._references = references
         self._wait_for = wait_for
 
@@ -90,7 +95,7 @@ class Batch:
 
     async def _member(self, reference: str) -> Member:
         try:
-            view = await self._engine.view(reference, self._owner)
+            view = await self._engine.view(reference, self._asker)
         except OpencodeMcpError as error:
             result = present_error(error)
             result["sessionId"] = result["threadId"] = reference

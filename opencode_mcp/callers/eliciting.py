@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.overview import View
+    from opencode_mcp.records import Principal
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +195,7 @@ async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
         log.warning("a person's answer could not be given", extra={"why": str(error)})
 
 
-async def resume(engine: Engine, context: Context, owner: str) -> View:
+async def resume(engine: Engine, context: Context, asker: Principal) -> View:
     """Return the turn that a repeated call goes on with, after giving the answers it brought.
 
     Raises SessionNotFoundError, InvalidArgumentError.
@@ -203,7 +204,7 @@ async def resume(engine: Engine, context: Context, owner: str) -> View:
     if state is None:
         msg = "a first call has nothing to go on with"
         raise RuntimeError(msg)
-    view = await engine.view(state.session, owner)
+    view = await engine.view(state.session, asker)
     keeper = view.keeper
     if view.turn is None or view.turn.number != state.turn:
         msg = f"turn {state.turn} of session {state.session} is over: call opencode-status"

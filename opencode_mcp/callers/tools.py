@@ -15,6 +15,7 @@ from opencode_mcp.callers.arguments import (
     StartArguments,
     StatusArguments,
 )
+from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
 from opencode_mcp.roots import allowed_directory, is_too_wide
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.overview import View
+    from opencode_mcp.records import Principal
     from opencode_mcp.settings import Settings
 
-#: over stdio there is one caller: the person whose client started us (contract §1)
-LOCAL = "local"
 _DEFAULT_PAGE = 20
 DEFAULT_CANCEL_WAIT_MS = 1000
 
@@ -57,7 +57,7 @@ class Tools:
         timeout_s = self._turn_limit(arguments.timeout_seconds)
         directory = await self._directory(arguments.cwd)
         request = StartRequest(
-            owner=LOCAL,
+            owner=self._asker().name,
             prompt=arguments.prompt,
             directory=directory,
             timeout_s=timeout_s,
@@ -89,7 +89,7 @@ class Tools:
         if resumed is not None:
             return resumed
         request = ReplyRequest(
-            owner=LOCAL,
+            asker=self._asker(),
             session_id=reference,
             prompt=arguments.prompt,
             timeout_s=self._turn_limit(arguments.timeout_seconds),
@@ -112,7 +112,7 @@ class Tools:
         from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
 
         engine = await self._service.engine()
-        view = await resume(engine, reporter.context, LOCAL)
+        view = await resume(engine, reporter.context, self._asker())
         return await self._watch(engine, view, reporter, wait_s, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:
@@ -122,7 +122,7 @@ class Tools:
         reference = one_reference(arguments)
         answer = answer_given(arguments)
         engine = await self._service.engine()
-        view = await engine.approve(reference, LOCAL, arguments.approval_id, answer)
+        view = await engine.approve(reference, self._asker(), arguments.approval_id, answer)
         max_chars = self._service.settings.max_output_chars
         return present_view(view, max_chars=max_chars, now=engine.clock.now())
 
@@ -139,11 +139,12 @@ class Tools:
         if arguments.ids:
             from opencode_mcp.callers.batching import Batch  # noqa: PLC0415
 
-            batch = Batch(engine, LOCAL, arguments.ids, arguments.wait_for or "any")
+            batch = Batch(engine, self._asker(), arguments.ids, arguments.wait_for or "any")
             return await batch.observe(reporter, float(arguments.wait_seconds or 0))
         offset, limit = arguments.offset or 0, arguments.limit or _DEFAULT_PAGE
-        lines, total = await engine.page(LOCAL, offset=offset, limit=limit)
-        return present_page(lines, offset=offset, total=total)
+        asker = self._asker()
+        lines, total = await engine.page(asker, offset=offset, limit=limit)
+        return present_page(lines, offset=offset, total=total, owners=asker.sees_all)
 
     async def _observe(
         self, engine: Engine, arguments: StatusArguments, reporter: Reporter
@@ -152,7 +153,7 @@ class Tools:
         resumed = await self._resumed(reporter, wait_s, owns=False)
         if resumed is not None:
             return resumed
-        view = await engine.view(one_reference(arguments), LOCAL)
+        view = await engine.view(one_reference(arguments), self._asker())
         return await self._watch(engine, view, reporter, wait_s, owns=False)
 
     async def _watch(
@@ -164,7 +165,10 @@ class Tools:
 
         max_chars = self._service.settings.max_output_chars
         if view.keeper is not None:
-            return await watch_turn(engine, view.keeper, reporter, wait_s, max_chars, owns=owns)
+            answers = view.session.owner == self._asker().name
+            return await watch_turn(
+                engine, view.keeper, reporter, wait_s, max_chars, owns=owns, answers=answers
+            )
         return present_view(view, max_chars=max_chars, now=engine.clock.now())
 
     async def cancel(self, arguments: CancelArguments, _reporter: Reporter) -> Result:
@@ -174,9 +178,9 @@ class Tools:
         reference = one_reference(arguments)
         engine = await self._service.engine()
         wait_ms = DEFAULT_CANCEL_WAIT_MS if arguments.wait_ms is None else arguments.wait_ms
-        cancelled = await engine.cancel(reference, LOCAL, arguments.turn_id, wait_ms / 1000)
+        cancelled = await engine.cancel(reference, self._asker(), arguments.turn_id, wait_ms / 1000)
         if cancelled is None:
-            return present_no_turn(await engine.find(reference, LOCAL))
+            return present_no_turn(await engine.find(reference, self._asker()))
         max_chars = self._service.settings.max_output_chars
         return present_cancel(cancelled, max_chars=max_chars, now=engine.clock.now())
 
@@ -195,7 +199,7 @@ class Tools:
 
         action = EndAction(arguments.action) if arguments.action else None
         try:
-            end = await engine.end(reference, LOCAL, action)
+            end = await engine.end(reference, self._asker(), action)
         except SessionNotFoundError as error:
             return answers.present_not_found(reference, str(error), elapsed_ms=elapsed_ms())
         if isinstance(end, Unconfirmed):
@@ -222,6 +226,9 @@ class Tools:
                 raise PathNotAllowedError(msg)
             roots = roots or (default,)
         return allowed_directory(cwd, default=default, roots=roots, remote=settings.remote_paths)
+
+    def _asker(self) -> Principal:
+        return current_principal(self._service.settings)
 
     def _turn_limit(self, asked: int | None) -> float:
         settings = self._service.settings

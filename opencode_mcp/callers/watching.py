@@ -39,17 +39,19 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
     max_chars: int,
     *,
     owns: bool,
+    answers: bool = True,
 ) -> Result | InputRequiredResult:
     """Wait until the turn is over or waits for the caller, at most `wait_s`, and present it.
 
     What a person must answer is asked meanwhile; where that means returning, it does.
 
     If the client cancels the call that owns the turn (`owns`), the operator's rule decides about
-    the turn; a call that merely watches only lets go.
+    the turn; a call that merely watches only lets go. Whose session it is not (`answers` false)
+    is not asked what its owner's person must answer.
     """
     person = person_of(reporter.context)
     try:
-        watching = _watch(engine, keeper, person, reporter, wait_s)
+        watching = _watch(engine, keeper, person, reporter, wait_s, answers=answers)
         asked = await engine.closing.until(watching)
     except asyncio.CancelledError:
         if owns:
@@ -58,16 +60,28 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
     return asked or present_keeper(engine, keeper, max_chars=max_chars)
 
 
-async def _watch(
-    engine: Engine, keeper: Keeper, person: Person | None, reporter: Reporter, wait_s: float
+async def _watch(  # noqa: PLR0913 - as watch_turn
+    engine: Engine,
+    keeper: Keeper,
+    person: Person | None,
+    reporter: Reporter,
+    wait_s: float,
+    *,
+    answers: bool,
 ) -> InputRequiredResult | None:
     """Wait until there is something to say; return what a person must be asked by returning it."""
     clock = engine.clock
     started = clock.monotonic()
     if wait_s > 0:
         await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
-    while not _ends_watch(keeper, person) and ((left := started + wait_s - clock.monotonic()) > 0):
-        if is_for_a_person(keeper):
+
+    def is_to_ask() -> bool:
+        return answers and is_for_a_person(keeper) and may_ask(person)
+
+    while (is_to_ask() or not is_news(keeper)) and (
+        (left := started + wait_s - clock.monotonic()) > 0
+    ):
+        if is_to_ask():
             asked = await attend(keeper, person, reporter, left)
             if asked is not None:
                 return asked
@@ -100,10 +114,6 @@ def _with_exit(engine: Engine, keeper: Keeper) -> Verdict:
     action = engine.limits.on_exit if keeper.is_owned else ExitAction.KEEP
     note = ("SHUTTING_DOWN", _AT_EXIT[action])
     return replace(verdict, warnings=(*verdict.warnings, note))
-
-
-def _ends_watch(keeper: Keeper, person: Person | None) -> bool:
-    return is_news(keeper) and not (is_for_a_person(keeper) and may_ask(person))
 
 
 def is_news(keeper: Keeper) -> bool:

@@ -178,6 +178,8 @@ class Listed(TypedDict, total=False):
     createdAt: str
     updatedAt: str
     pendingApprovalCount: int
+    #: only for who sees the sessions of all
+    owner: str
     ending: EndingState
 
 

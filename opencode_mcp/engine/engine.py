@@ -22,7 +22,7 @@ from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.leaving import Leaver
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.turns import Turns
-from opencode_mcp.errors import SessionNotFoundError, ShuttingDownError
+from opencode_mcp.errors import PolicyNotAllowedError, SessionNotFoundError, ShuttingDownError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
-    from opencode_mcp.records import Capacity, EndAction, ExitAction, Session
+    from opencode_mcp.records import Capacity, EndAction, ExitAction, Principal, Session
     from opencode_mcp.store.store import Store
 
 
@@ -160,35 +160,38 @@ class Engine:
     async def reply(self, request: ReplyRequest) -> Keeper:
         """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
         self.closing.check_open()
-        session = await self.find(request.session_id, request.owner)
+        session = await self._own(request.session_id, request.asker)
         return await self._owned(self._turns.reply(request, session))
 
-    async def view(self, reference: str, owner: str) -> View:
+    async def view(self, reference: str, asker: Principal) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
-        return await self._overview.view(await self.find(reference, owner))
+        return await self._overview.view(await self.find(reference, asker))
 
-    async def approve(self, reference: str, owner: str, approval_id: str, answer: Answer) -> View:
+    async def approve(
+        self, reference: str, asker: Principal, approval_id: str, answer: Answer
+    ) -> View:
         """Answer an ask and return where its turn stands then; see `answer_by_caller`."""
-        session = await self.find(reference, owner)
+        session = await self._own(reference, asker)
         check_answerable(session)
         view = await self._overview.view(session)
         # once more, after the reads: it may be ending by now, or tracking may be lost
-        check_answerable(await self.find(reference, owner))
+        check_answerable(await self.find(reference, asker))
         keeper = self._keepers.get(session.id)
         if await answer_by_caller(view, keeper, approval_id, answer):
-            return await self.view(session.id, owner)
+            return await self.view(session.id, asker)
         return view
 
-    async def page(self, owner: str, *, offset: int, limit: int) -> tuple[list[Line], int]:
-        """Return a page of the owner's sessions, the newest used first, and how many there are."""
+    async def page(self, asker: Principal, *, offset: int, limit: int) -> tuple[list[Line], int]:
+        """Return a page of what they see, the newest used first, and how many there are."""
+        owner = None if asker.sees_all else asker.name
         sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
         return await self._overview.lines(sessions), total
 
     async def end(
-        self, reference: str, owner: str, action: EndAction | None
+        self, reference: str, asker: Principal, action: EndAction | None
     ) -> Ended | Unconfirmed:
         """End a session; see `Ender.end`. Raises SessionNotFoundError, EndConflictError."""
-        session = await self.find(reference, owner)
+        session = await self.find(reference, asker)
         default = self.limits.default_end_action
         end = await self.closing.until(self._ender.end(session, action, default), CHANGED_BY_S)
         if end is not None:
@@ -204,21 +207,21 @@ class Engine:
         return Unconfirmed(session.id, current.ending.action, reason, None)
 
     async def cancel(
-        self, reference: str, owner: str, message_id: str | None, wait_s: float
+        self, reference: str, asker: Principal, message_id: str | None, wait_s: float
     ) -> Cancelled | None:
         """Ask a turn to stop; see `Canceller.cancel`. Raises SessionNotFoundError."""
-        return await self._canceller.cancel(await self.find(reference, owner), message_id, wait_s)
+        return await self._canceller.cancel(await self.find(reference, asker), message_id, wait_s)
 
-    async def find(self, reference: str, owner: str) -> Session:
-        """Return the session with this id or alias, if it is the owner's.
+    async def find(self, reference: str, asker: Principal) -> Session:
+        """Return the session with this id or alias, if it exists for who asks.
 
         Raises SessionNotFoundError; to its owner the text tells when and how a session ended.
         """
         session = await self._store.resolve(reference)
-        if session is not None and session.owner == owner:
+        if session is not None and asker.sees(session.owner):
             return session
         tombstone = await self._store.tombstone(reference)
-        if tombstone is not None and tombstone.owner == owner:
+        if tombstone is not None and asker.sees(tombstone.owner):
             msg = (
                 f"session {reference[:100]} ended at {tombstone.ended_at:%Y-%m-%dT%H:%M:%SZ}"
                 f" ({tombstone.action.value}): start a new one with opencode"
@@ -229,6 +232,21 @@ class Engine:
                 " lists yours"
             )
         raise SessionNotFoundError(msg)
+
+    async def _own(self, reference: str, asker: Principal) -> Session:
+        """Return a session that is to be worked with. Raises as `find`, and PolicyNotAllowedError.
+
+        An admin sees what others started, and may stop and end it (contract §1); what an agent is
+        told to do stays its owner's word.
+        """
+        session = await self.find(reference, asker)
+        if session.owner != asker.name:
+            msg = (
+                f"session {session.id} belongs to {session.owner}: you may look at it, stop its"
+                " turn and end it, not go on with it"
+            )
+            raise PolicyNotAllowedError(msg, session_id=session.id)
+        return session
 
     def call_cancelled(self, keeper: Keeper) -> None:
         """Tell that the client cancelled the call that owns this turn."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opencode_mcp.records import ApprovalPolicy, Sandbox
+from opencode_mcp.records import ApprovalPolicy, Principal, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StartRequest:
 class ReplyRequest:
     """Run another turn. Options that are None stay as they are stored."""
 
-    owner: str
+    asker: Principal
     session_id: str
     prompt: str
     timeout_s: float

@@ -24,7 +24,7 @@ from opencode_mcp.engine import ends, finisher, leases
 from opencode_mcp.engine.requests import StartRequest
 from opencode_mcp.errors import OpencodeMcpError
 from opencode_mcp.opencode.http import Http
-from opencode_mcp.records import ApprovalPolicy, EndAction, Sandbox
+from opencode_mcp.records import ApprovalPolicy, EndAction, Principal, Sandbox
 from opencode_mcp.settings import load_settings
 from opencode_mcp.store.connection import Database, Transaction
 
@@ -231,7 +231,7 @@ async def _rest(self: finisher.Finisher) -> None:
 
 async def _end(engine: Engine, session_id: str, errand: Errand) -> str:
     try:
-        answer = await engine.end(session_id, "local", errand.action)
+        answer = await engine.end(session_id, Principal("local"), errand.action)
     except OpencodeMcpError as error:
         return type(error).__name__
     return "ended" if isinstance(answer, ends.Ended) else f"not confirmed: {answer.reason}"
