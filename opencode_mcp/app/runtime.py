@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.instances import AttachSettings, Instances
+    from opencode_mcp.engine.operating import Operator
     from opencode_mcp.opencode.managed import StartSettings
     from opencode_mcp.settings import Settings
 
@@ -52,8 +53,10 @@ class Runtime:
         stack: AsyncExitStack,
         state_key: bytes,
         closing: Closing,
+        carries_on: bool,
     ) -> None:
         self._settings = settings
+        self._carries_on = carries_on
         self._state_key = state_key
         self._closing = closing
         self._environ = environ
@@ -80,6 +83,30 @@ class Runtime:
     def closing(self) -> Closing:
         """Tells when this process is about to exit."""
         return self._closing
+
+    @property
+    def store(self) -> Store:
+        """The tracking database."""
+        return self._store
+
+    def operator(self) -> Operator:
+        """Return what an operator may do besides what callers may."""
+        from opencode_mcp.engine.operating import Operator  # noqa: PLC0415 - no caller needs it
+
+        return Operator(
+            store=self._store,
+            clock=self._clock,
+            holder=self._presence.name,
+            is_dead_holder=self._presence.is_dead,
+        )
+
+    async def instances(self) -> Instances:
+        """Return the OpenCodes within reach; builds the engine, which owns them."""
+        await self.engine()
+        if self._instances is None:
+            msg = "the engine was built without instances"
+            raise RuntimeError(msg)
+        return self._instances
 
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode.
@@ -122,12 +149,9 @@ class Runtime:
 
     async def own_directory(self) -> OwnDirectory:
         """Return the folder of the OpenCode that we are attached to, asking it once."""
-        await self.engine()
+        instances = await self.instances()
         if self._own_directory is None:
-            if self._instances is None:
-                msg = "the engine was built without instances"
-                raise RuntimeError(msg)
-            paths = await (await self._instances.own()).client.paths()
+            paths = await (await instances.own()).client.paths()
             self._own_directory = OwnDirectory(paths.directory, paths.home or "/")
         return self._own_directory
 
@@ -167,6 +191,7 @@ class Runtime:
             ),
             holder=self._presence.name,
             is_dead_holder=self._presence.is_dead,
+            carries_on=self._carries_on,
         )
 
     def _own_opencode(self) -> StartSettings | AttachSettings:
@@ -190,18 +215,25 @@ class Runtime:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: Settings, environ: Mapping[str, str], closing: Closing | None = None
+    settings: Settings,
+    environ: Mapping[str, str],
+    closing: Closing | None = None,
+    *,
+    carries_on: bool = True,
 ) -> AsyncIterator[Runtime]:
     """Open the program and close it in reverse. `closing` tells it that this comes.
 
-    Raises a StoreError when the tracking database cannot be used.
+    `carries_on`: whether it takes up what others left unfinished; a command that a person types
+    does what it was told and no more. Raises a StoreError when the tracking database cannot be
+    used.
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(settings.database))
         presence = Presence(Path(f"{settings.database}.processes"))
         stack.enter_context(presence)
         clock = Clock()
-        await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
+        if carries_on:
+            await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
         engine_stack = await stack.enter_async_context(AsyncExitStack())
         runtime = Runtime(
             settings,
@@ -211,11 +243,13 @@ async def open_runtime(
             stack=engine_stack,
             state_key=await store.shared_key("call-state"),
             closing=closing or Closing(clock),
+            carries_on=carries_on,
         )
-        resuming = asyncio.create_task(runtime.resume(), name="resume")
+        resuming = asyncio.create_task(runtime.resume(), name="resume") if carries_on else None
         try:
             yield runtime
         finally:
             runtime.closing.begin(refuse=True)
-            resuming.cancel()
-            await asyncio.wait({resuming})
+            if resuming is not None:
+                resuming.cancel()
+                await asyncio.wait({resuming})

@@ -77,7 +77,7 @@ class Ender:
         """Accept the end of a session and carry it out, within the clean-up limit.
 
         Raises EndConflictError (an archive over a pending delete) and SessionNotFoundError (it
-        ended meanwhile). A cancelled caller lets go; the end goes on.
+        ended meanwhile, or was forgotten). A cancelled caller lets go; the end goes on.
         """
         session = await self._store.begin_end(session.id, action, default)
         turn = await self._store.turn(session.id, session.turn_count)

@@ -127,6 +127,16 @@ class ManagedInstances:
                     return live
             return await self._start(settings, binary, key)
 
+    async def joined(self, settings: StartSettings) -> LiveInstance | None:
+        """Return a live instance with these settings, ours until `close()`; starts none."""
+        key = settings.key()
+        for record in map(read_record, sorted(self._folder.glob("*.json"))):
+            if record is not None and record.settings_key == key:
+                found = await self.look(record.id)
+                if isinstance(found, LiveInstance):
+                    return found
+        return None
+
     async def look(self, instance_id: str) -> LiveInstance | InstanceState:
         """Return what is known of an instance. A live one is ours to use until `close()`.
 
