@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 #: how soon after the start, and how often, unfinished work is looked for until the engine is built;
 #: not at once, since a client lists the tools then
 _RESUME_LOOK_S = 3.0
+#: the name of the key that seals the state of repeated calls
+_STATE_KEY = "call-state"
 
 
 class Runtime:
@@ -124,12 +126,27 @@ class Runtime:
         """Return the folder of the OpenCode that we are attached to, asking it once."""
         await self.engine()
         if self._own_directory is None:
-            if self._instances is None:
-                msg = "the engine was built without instances"
-                raise RuntimeError(msg)
-            paths = await (await self._instances.own()).client.paths()
+            paths = await (await self._own_instances().own()).client.paths()
             self._own_directory = OwnDirectory(paths.directory, paths.home or "/")
         return self._own_directory
+
+    async def check_database(self) -> None:
+        """Read something. Raises a StoreError."""
+        await self._store.shared_key(_STATE_KEY)
+
+    async def check_opencode(self) -> None:
+        """Ask our OpenCode for a sign of life, starting a managed one if need be.
+
+        Raises what `Instances.own` raises.
+        """
+        await self.engine()
+        await (await self._own_instances().own()).client.health()
+
+    def _own_instances(self) -> Instances:
+        if self._instances is None:
+            msg = "the engine was built without instances"
+            raise RuntimeError(msg)
+        return self._instances
 
     def _build(self) -> Engine:
         from opencode_mcp.engine.engine import Engine, EngineLimits  # noqa: PLC0415 - late
@@ -209,7 +226,7 @@ async def open_runtime(
             store=store,
             presence=presence,
             stack=engine_stack,
-            state_key=await store.shared_key("call-state"),
+            state_key=await store.shared_key(_STATE_KEY),
             closing=closing or Closing(clock),
         )
         resuming = asyncio.create_task(runtime.resume(), name="resume")

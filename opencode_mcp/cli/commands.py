@@ -1,6 +1,7 @@
 """The command line: `opencode-mcp [--config FILE] [serve | demo]`.
 
-Exit codes: 0 done; 1 the tracking database or the demo failed; 2 wrong settings or usage.
+Exit codes: 0 done; 1 failed: the tracking database, the address to listen at, the demo; 2 wrong
+settings or usage.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from opencode_mcp import __version__
-from opencode_mcp.errors import ConfigError, StoreError
+from opencode_mcp.errors import ConfigError, ListenError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from opencode_mcp.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +38,7 @@ EXIT_USAGE = 2
 @click.version_option(__version__, prog_name="opencode-mcp", message="%(prog)s %(version)s")
 @click.pass_context
 def main(context: click.Context, config: Path | None) -> None:
-    """Bridge MCP clients to OpenCode. Without a command: serve over stdio."""
+    """Bridge MCP clients to OpenCode. Without a command: serve."""
     context.obj = config
     if context.invoked_subcommand is None:
         context.invoke(serve)
@@ -40,7 +47,7 @@ def main(context: click.Context, config: Path | None) -> None:
 @main.command()
 @click.pass_obj
 def serve(config: Path | None) -> None:
-    """Serve one MCP client over stdin and stdout."""
+    """Serve MCP clients: one over stdin and stdout, or any number over HTTP."""
     from opencode_mcp.logs import configure_logging  # noqa: PLC0415 - only when serving
     from opencode_mcp.settings import load_settings  # noqa: PLC0415
 
@@ -52,12 +59,21 @@ def serve(config: Path | None) -> None:
     if settings.ignored_variables:
         names = ", ".join(settings.ignored_variables)
         log.info("Kubernetes' service links are ignored", extra={"variables": names})
-    from opencode_mcp.app.stdio import serve_stdio  # noqa: PLC0415 - after logging is set up
-
     try:
-        asyncio.run(serve_stdio(settings, os.environ))
-    except StoreError as error:
+        asyncio.run(_serving(settings))
+    except (ListenError, StoreError) as error:
         _leave(str(error), EXIT_FAILED)
+
+
+def _serving(settings: Settings) -> Coroutine[None, None, None]:
+    """Import the one transport that is used: after logging is set up, and to start fast."""
+    if settings.transport == "http":
+        from opencode_mcp.app.http import serve_http  # noqa: PLC0415
+
+        return serve_http(settings, os.environ)
+    from opencode_mcp.app.stdio import serve_stdio  # noqa: PLC0415
+
+    return serve_stdio(settings, os.environ)
 
 
 @main.command()
