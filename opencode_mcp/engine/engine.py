@@ -143,6 +143,7 @@ class Engine:
     async def __aenter__(self) -> Self:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
+        self._stack.push_async_callback(self._overview.close)
         await self._stack.enter_async_context(self._leaver)
         await self._stack.enter_async_context(self._finisher)
         return self

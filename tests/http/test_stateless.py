@@ -113,8 +113,8 @@ async def test_progress_comes_while_the_call_watches(bridges: Bridges, project: 
     caller = await (await bridges.http()).caller()
     told: list[str] = []
 
-    async def hear(value: float, total: float | None, message: str | None) -> None:
-        del value, total
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
         told.append(message or "")
 
     arguments = {"prompt": "SLOW:20,10", "cwd": str(project), "wait-seconds": 30}
