@@ -185,8 +185,7 @@ class Engine:
     async def page(self, asker: Principal, *, offset: int, limit: int) -> tuple[list[Line], int]:
         """Return a page of what they see, the newest used first, and how many there are."""
         owner = None if asker.sees_all else asker.name
-        sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
-        return await self._overview.lines(sessions), total
+        return await self._overview.page(owner, offset=offset, limit=limit)
 
     async def end(
         self, reference: str, asker: Principal, action: EndAction | None

@@ -62,9 +62,11 @@ class Overview:
         self._instances = instances
         self._keepers = keepers
         self._folders: SharedReads[FolderState] = SharedReads()
+        self._pages: SharedReads[tuple[list[Line], int]] = SharedReads()
 
     async def close(self) -> None:
         """Stop reading."""
+        await self._pages.close()
         await self._folders.close()
 
     async def view(self, session: Session) -> View:
@@ -107,7 +109,16 @@ class Overview:
                 await self._store.finish_turn(keeper.turn)
         return View(session, keeper.turn, verdict)
 
-    async def lines(self, sessions: Sequence[Session]) -> list[Line]:
+    async def page(self, owner: str | None, *, offset: int, limit: int) -> tuple[list[Line], int]:
+        """Return a page, the newest used first, and how many there are; `owner` None: of all."""
+
+        async def read() -> tuple[list[Line], int]:
+            sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
+            return await self._lines(sessions), total
+
+        return await self._pages.get((owner, offset, limit), read)
+
+    async def _lines(self, sessions: Sequence[Session]) -> list[Line]:
         """Return a line for each session; OpenCode is asked once per instance and folder."""
         groups: dict[tuple[str, str], list[Session]] = {}
         for session in sessions:
