@@ -20,6 +20,7 @@ from opencode_mcp.app.runtime import open_runtime
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.closing import GONE_BY_S, WRITTEN_BY_S, Closing
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
         await asyncio.wait({serving}, timeout=leaving.closing.left_s(WRITTEN_BY_S + _SEEN_S))
         asked.cancel()
     if not serving.done():  # a client that does not read: its thread cannot be interrupted
-        log.warning("the client did not take its answers")
+        tell(log, Event.CLIENT_DEAF)
         _leave()
     serving.result()
 
@@ -82,11 +83,11 @@ class _Exit:
         self._pipes.end()
 
     def _stdin_ended(self) -> None:
-        log.info("stopping", extra={"why": "stdin has ended"})
+        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
         self._loop.call_soon_threadsafe(lambda: self.begin(refuse=False))
 
     def _stop(self, number: signal.Signals) -> None:
-        log.info("stopping", extra={"why": number.name})
+        tell(log, Event.SERVER_STOPPING, why=number.name)
         for each in _SIGNALS:  # a second one ends at once, even if nothing else moves any more
             self._loop.remove_signal_handler(each)
             signal.signal(each, _end_at_once)

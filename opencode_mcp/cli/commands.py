@@ -15,6 +15,7 @@ import click
 
 from opencode_mcp import __version__
 from opencode_mcp.errors import ConfigError, StoreError
+from opencode_mcp.log_events import Event, tell
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +49,9 @@ def serve(config: Path | None) -> None:
         settings = load_settings(os.environ, config_file=config)
     except ConfigError as error:
         _leave(str(error), EXIT_USAGE)
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log_level, settings.log_format, content=settings.log_content)
     if settings.ignored_variables:
-        names = ", ".join(settings.ignored_variables)
-        log.info("Kubernetes' service links are ignored", extra={"variables": names})
+        tell(log, Event.VARIABLES_IGNORED, variables=", ".join(settings.ignored_variables))
     from opencode_mcp.app.stdio import serve_stdio  # noqa: PLC0415 - after logging is set up
 
     try:
