@@ -35,8 +35,9 @@ _FRAMEWORKS = ("fastmcp", "mcp")
 #: bring handlers of their own, or are given some by uvicorn's default settings
 _UVICORN = ("uvicorn", "uvicorn.error", "uvicorn.access")
 _ACCESS = "uvicorn.access"
-#: packages whose exceptions quote their input in `str()`
-_QUOTING = ("pydantic", "pydantic_core", "fastmcp", "mcp")
+#: packages whose exceptions never quote what they were given; nor does an OSError. Any other may:
+#: a KeyError of a dict, a ValueError of `int`, pydantic's
+_DISCREET = ("opencode_mcp", "aiohttp", "sqlite3")
 _WITHHELD = "(text left out: it may quote content)"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _CHAIN_LIMIT = 20
@@ -72,7 +73,8 @@ def configure_logging(
     for name in (*_FRAMEWORKS, *_UVICORN):
         logger = logging.getLogger(name)
         _without_handlers(logger)
-        logger.propagate = name != _ACCESS  # without any handler uvicorn leaves the line out
+        logger.propagate = name != _ACCESS  # without any handler uvicorn does not make the line
+        logger.disabled = name == _ACCESS
         logger.setLevel(max(ours, logging.INFO if name in _FRAMEWORKS else logging.WARNING))
     logging.captureWarnings(capture=True)
 
@@ -150,7 +152,8 @@ def exception_text(error: BaseException | None) -> str:
 def _last_line(error: BaseException) -> str:
     kind = type(error)
     package = kind.__module__.partition(".")[0]
-    text = _WITHHELD if package in _QUOTING else str(error)
+    is_discreet = package in _DISCREET or isinstance(error, OSError)
+    text = str(error) if is_discreet else _WITHHELD
     line = f"{kind.__module__}.{kind.__qualname__}: {text}"
     if isinstance(error, BaseExceptionGroup):
         inner = [exception_text(each).replace("\n", "\n  ") for each in error.exceptions]

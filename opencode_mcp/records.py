@@ -228,8 +228,8 @@ class Tally:
     quarantined: int
     #: ends that were accepted and are not confirmed
     ending: int
-    #: since when the oldest of them is; None: there is none
-    ending_since: datetime | None
+    #: how long ago the oldest of them was accepted, in seconds; 0: there is none
+    ending_for_s: float
     #: turns that nobody has seen to be over
     open_turns: int
     #: those of them whose time limit is past

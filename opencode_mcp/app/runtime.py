@@ -97,7 +97,7 @@ class Runtime:
 
     async def metrics(self) -> tuple[bytes, str]:
         """Return what a Prometheus server gets that asks now, and its content type."""
-        from opencode_mcp.metrics import exposition  # noqa: PLC0415 - late: see there
+        from opencode_mcp.scrape import exposition  # noqa: PLC0415 - late: see metrics.py
 
         return await exposition(self._store)
 

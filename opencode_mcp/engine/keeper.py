@@ -68,9 +68,8 @@ class Keeper:
         loop_limit: int,
     ) -> None:
         """`loop_limit`: a turn of so many steps without progress is stopped; 0: never."""
-        self.approvals = Approvals(
-            session.approval_policy, clock, approval_timeout_s, telling.ids_of(session, turn)
-        )
+        ids = telling.ids_of(session, turn)
+        self.approvals = Approvals(session.approval_policy, clock, approval_timeout_s, ids)
         self.observer = Observer(
             connection, session, turn, store=store, clock=clock, approvals=self.approvals
         )
@@ -90,10 +89,10 @@ class Keeper:
         self.crossed_out = asyncio.Event()
         self._changed = asyncio.Event()
         self._poke = asyncio.Event()
-        deadline_s = (turn.deadline_at - clock.now()).total_seconds()
         limit_s = (turn.deadline_at - turn.created_at).total_seconds()
+        left_s = (turn.deadline_at - clock.now()).total_seconds()
         # a clock that jumped must not give a turn more time than its own limit
-        self._deadline = clock.monotonic() + min(deadline_s, limit_s)
+        self._deadline = clock.monotonic() + min(left_s, limit_s)
         self._began = self._deadline - limit_s
 
     @property

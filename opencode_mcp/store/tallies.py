@@ -26,13 +26,14 @@ class Tallies(Part):
 
     async def tally(self) -> Tally:
         """Return how many there are of what is tracked, now."""
-        (row,) = await self._database.rows(_TALLY, {"now": to_text(self._clock.now())})
-        since = row["ending_since"]
+        now = self._clock.now()
+        (row,) = await self._database.rows(_TALLY, {"now": to_text(now)})
+        since = to_moment(row["ending_since"]) if row["ending_since"] else now
         return Tally(
             active=row["sessions"] - row["quarantined"] - row["ending"],
             quarantined=row["quarantined"],
             ending=row["ending"],
-            ending_since=to_moment(since) if since else None,
+            ending_for_s=max(0.0, (now - since).total_seconds()),
             open_turns=row["open_turns"],
             overdue_turns=row["overdue_turns"],
             starts=row["starts"],
