@@ -18,6 +18,7 @@ from opencode_mcp.app.pipes import Pipes
 from opencode_mcp.app.runtime import open_runtime
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.engine.closing import WRITTEN_BY_S
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
         await asyncio.wait({serving}, timeout=leaving.closing.left_s(WRITTEN_BY_S + _SEEN_S))
         asked.cancel()
     if not serving.done():  # a client that does not read: its thread cannot be interrupted
-        log.warning("the client did not take its answers")
+        tell(log, Event.CLIENT_DEAF)
         leave()
     serving.result()
 
@@ -56,7 +57,7 @@ def _take_over() -> Exit:
     loop = asyncio.get_running_loop()
 
     def stdin_ended() -> None:
-        log.info("stopping", extra={"why": "stdin has ended"})
+        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
         loop.call_soon_threadsafe(lambda: leaving.begin(refuse=False))
 
     pipes = Pipes(os.dup(0), os.dup(1), on_end=stdin_ended)
