@@ -2,6 +2,7 @@
 
     OpencodeMcpError
     ├── ConfigError                    settings unusable; start-up only, exit code 2
+    ├── ListenError                    the address to listen at cannot be had; start-up only
     ├── CallerError                    a tool cannot do what was asked; the text is for the caller
     │   ├── InvalidArgumentError
     │   ├── PathNotAllowedError
@@ -56,6 +57,10 @@ class OpencodeMcpError(Exception):
 
 class ConfigError(OpencodeMcpError):
     """Settings are unusable; the text lists every fault, one a line, and never a secret."""
+
+
+class ListenError(OpencodeMcpError):
+    """The address to listen at cannot be had; the text names it."""
 
 
 class CallerError(OpencodeMcpError):

@@ -23,14 +23,14 @@ from opencode_mcp.errors import (
     OpencodeUnsupportedError,
 )
 from opencode_mcp.opencode.client import OpencodeClient
-from opencode_mcp.opencode.managed import ManagedInstances, StartSettings
+from opencode_mcp.opencode.instance_file import read_record
+from opencode_mcp.opencode.managed import LiveInstance, ManagedInstances, StartSettings
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from opencode_mcp.opencode.managed import LiveInstance
     from opencode_mcp.settings import Settings
 
 #: each answer is waited for so long, or as long as REQUEST_TIMEOUT_SECONDS if that is less
@@ -132,7 +132,7 @@ async def _running(settings: Settings, start: StartSettings) -> AsyncIterator[Jo
     if folder is not None:
         shared = ManagedInstances(folder, startup_timeout_s=timeout_s)
         try:
-            live = await shared.joined(start)
+            live = await _live(shared, folder, start)
             if live is not None:
                 yield Joined(live, "the one that servers use now")
                 return
@@ -148,6 +148,22 @@ async def _running(settings: Settings, start: StartSettings) -> AsyncIterator[Jo
         finally:
             await own.close()
             await _gone(own, live)
+
+
+async def _live(
+    shared: ManagedInstances, folder: Path, start: StartSettings
+) -> LiveInstance | None:
+    """Join the instance with these settings; None: none lives, and none is started."""
+    for instance_id in _with_settings(folder, start.key()):
+        found = await shared.look(instance_id)
+        if isinstance(found, LiveInstance):
+            return found
+    return None
+
+
+def _with_settings(folder: Path, key: str) -> list[str]:
+    records = map(read_record, sorted(folder.glob("*.json")))
+    return [record.id for record in records if record and record.settings_key == key]
 
 
 def _shared_folder(settings: Settings) -> Path | None:

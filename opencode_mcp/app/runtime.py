@@ -14,12 +14,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opencode_mcp import __version__
 from opencode_mcp.app.presence import Presence
 from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.closing import Closing
 from opencode_mcp.engine.recovery import OLD_START
 from opencode_mcp.errors import ShuttingDownError, StoreError
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import Capacity, InstanceKind
 from opencode_mcp.settings import child_environment
 from opencode_mcp.store.store import Store
@@ -38,6 +40,8 @@ log = logging.getLogger(__name__)
 #: how soon after the start, and how often, unfinished work is looked for until the engine is built;
 #: not at once, since a client lists the tools then
 _RESUME_LOOK_S = 3.0
+#: the name of the key that seals the state of repeated calls
+_STATE_KEY = "call-state"
 
 
 class Runtime:
@@ -103,10 +107,7 @@ class Runtime:
     async def instances(self) -> Instances:
         """Return the OpenCodes within reach; builds the engine, which owns them."""
         await self.engine()
-        if self._instances is None:
-            msg = "the engine was built without instances"
-            raise RuntimeError(msg)
-        return self._instances
+        return self._own_instances()
 
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode.
@@ -119,6 +120,12 @@ class Runtime:
                 engine = self._build()
                 self._engine = await self._stack.enter_async_context(engine)
             return self._engine
+
+    async def metrics(self) -> tuple[bytes, str]:
+        """Return what a Prometheus server gets that asks now, and its content type."""
+        from opencode_mcp.scrape import exposition  # noqa: PLC0415 - late: see metrics.py
+
+        return await exposition(self._store)
 
     async def resume(self) -> None:
         """Build the engine as soon as there is something unfinished, though nobody calls.
@@ -133,7 +140,7 @@ class Runtime:
             except ShuttingDownError:
                 return
             except StoreError as error:
-                log.warning("unfinished work cannot be read", extra={"why": str(error)})
+                tell(log, Event.WORK_UNREADABLE, why=str(error))
 
     async def _is_something_unfinished(self) -> bool:
         now = self._clock.now()
@@ -154,6 +161,24 @@ class Runtime:
             paths = await (await instances.own()).client.paths()
             self._own_directory = OwnDirectory(paths.directory, paths.home or "/")
         return self._own_directory
+
+    async def check_database(self) -> None:
+        """Read something. Raises a StoreError."""
+        await self._store.shared_key(_STATE_KEY)
+
+    async def check_opencode(self) -> None:
+        """Ask our OpenCode for a sign of life, starting a managed one if need be.
+
+        Raises what `Instances.own` raises.
+        """
+        await self.engine()
+        await (await self._own_instances().own()).client.health()
+
+    def _own_instances(self) -> Instances:
+        if self._instances is None:
+            msg = "the engine was built without instances"
+            raise RuntimeError(msg)
+        return self._instances
 
     def _build(self) -> Engine:
         from opencode_mcp.engine.engine import Engine, EngineLimits  # noqa: PLC0415 - late
@@ -241,10 +266,12 @@ async def open_runtime(
             store=store,
             presence=presence,
             stack=engine_stack,
-            state_key=await store.shared_key("call-state"),
+            state_key=await store.shared_key(_STATE_KEY),
             closing=closing or Closing(clock),
             carries_on=carries_on,
         )
+        if carries_on:
+            _tell_started(settings)
         resuming = asyncio.create_task(runtime.resume(), name="resume") if carries_on else None
         try:
             yield runtime
@@ -253,3 +280,10 @@ async def open_runtime(
             if resuming is not None:
                 resuming.cancel()
                 await asyncio.wait({resuming})
+
+
+def _tell_started(settings: Settings) -> None:
+    transport, mode = settings.transport, settings.mode.value
+    tell(log, Event.SERVER_STARTED, version=__version__, transport=transport, mode=mode)
+    if settings.log_content:
+        tell(log, Event.CONTENT_IS_LOGGED)

@@ -53,7 +53,7 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="opencode-mcp", message="%(prog)s %(version)s")
 @click.pass_context
 def main(context: click.Context, config: Path | None) -> None:
-    """Bridge MCP clients to OpenCode. Without a command: serve over stdio."""
+    """Bridge MCP clients to OpenCode. Without a command: serve."""
     context.obj = config
     if context.invoked_subcommand is None:
         from opencode_mcp.cli.serving import serve  # noqa: PLC0415 - a command is imported late

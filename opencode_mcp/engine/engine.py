@@ -149,6 +149,7 @@ class Engine:
     async def __aenter__(self) -> Self:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
+        self._stack.push_async_callback(self._overview.close)
         await self._stack.enter_async_context(self._leaver)
         if self._carries_on:
             await self._stack.enter_async_context(self._finisher)
@@ -200,8 +201,7 @@ class Engine:
         `owner`: only this one's, for who sees all.
         """
         owner = owner if asker.sees_all else asker.name
-        sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
-        return await self._overview.lines(sessions), total
+        return await self._overview.page(owner, offset=offset, limit=limit)
 
     async def end(
         self, reference: str, asker: Principal, action: EndAction | None

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
 from tests.support.bridge import open_bridge
+from tests.support.http_bridge import open_http, run_http
 from tests.support.process_bridge import run_bridge
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from fastmcp.client.elicitation import ElicitationHandler
 
     from tests.support.bridge import Bridge, Era
+    from tests.support.http_bridge import HttpProcess, HttpServer
     from tests.support.process_bridge import ProcessBridge
 
 
@@ -93,6 +95,17 @@ class Bridges:
         return await self._stack.enter_async_context(
             run_bridge(env, self._folder, name=f"bridge-{self._count}", mode=mode, person=person)
         )
+
+    async def http(self, **settings: str) -> HttpServer:
+        """Open one that is attached and serves over HTTP, in this process."""
+        env = self.attach_env(**settings)
+        return await self._stack.enter_async_context(open_http(env, self._folder))
+
+    async def http_process(self, **settings: str) -> HttpProcess:
+        """Start one that is attached and serves over HTTP, as a process of its own."""
+        self._count += 1
+        name, env = f"http-{self._count}", self.attach_env(**settings)
+        return await self._stack.enter_async_context(run_http(env, self._folder, name=name))
 
     async def is_ending(self) -> bool:
         """Whether some end is accepted and not confirmed."""

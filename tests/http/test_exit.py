@@ -1,0 +1,104 @@
+"""How an HTTP server of ours exits (contract §4, `ON_EXIT`): answers first, in time, with 0."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.polling import eventually
+from tests.twin import Hang
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.bridges import Bridges
+    from tests.support.http_bridge import HttpProcess
+    from tests.twin import Twin
+
+#: 9 s are promised; the rest is for a machine that is busy with other tests
+_WHOLE_S = 15.0
+
+
+async def _running(twin: Twin, count: int = 1) -> None:
+    async def check() -> bool:
+        return len(twin.runs.running) == count
+
+    await eventually(check, what=f"{count} turns run")
+
+
+async def _exit_code(server: HttpProcess) -> int:
+    began = time.monotonic()
+    code = await server.exit_code()
+    assert time.monotonic() - began < _WHOLE_S
+    return code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_who_watches_is_answered_and_the_turn_is_stopped(
+    bridges: Bridges, twin: Twin, project: Path, number: signal.Signals
+) -> None:
+    """Case 34: an open stream, and an exit code of 0."""
+    server = await bridges.http_process()
+    caller = await server.caller()
+    watching = asyncio.create_task(caller.start("HANG", project, wait_seconds=60))
+    await _running(twin)
+    server.signal(number)
+    answer = await watching
+    assert answer.status == "running"
+    assert "SHUTTING_DOWN" in json.dumps(answer.structured["warnings"])
+    assert await _exit_code(server) == 0
+    assert not twin.runs.running
+
+
+async def test_it_is_unready_while_it_answers(bridges: Bridges, twin: Twin, project: Path) -> None:
+    server = await bridges.http_process()
+    caller = await server.caller()
+    session_id = await caller.begin("HANG", project)
+    await _running(twin)
+    held = twin.fail(Hang(), path=r"/abort$", times=None)
+    stopping = asyncio.create_task(caller.call("opencode-cancel", sessionId=session_id))
+    await held.reached.wait()
+    server.signal(signal.SIGTERM)
+
+    async def stops() -> bool:
+        return bool(
+            (await server.get("/readyz")).json == {"status": "not ready", "server": "stopping"}
+        )
+
+    await eventually(stops, what="/readyz says that it stops")
+    assert (await server.get("/healthz")).status == 200
+    refused = await caller.call("opencode", prompt="SAY:x", cwd=str(project))
+    assert refused.error == "SHUTTING_DOWN"
+    assert (await stopping).status == "stopping"
+    held.release()
+    assert await _exit_code(server) == 0
+
+
+async def test_a_second_signal_ends_it_at_once(bridges: Bridges, twin: Twin, project: Path) -> None:
+    server = await bridges.http_process()
+    caller = await server.caller()
+    await caller.begin("HANG", project)
+    await _running(twin)
+    held = twin.fail(Hang(), times=None)
+    server.signal(signal.SIGTERM)
+    await held.reached.wait()
+    server.signal(signal.SIGTERM)
+    assert await server.exit_code() == 128 + signal.SIGTERM
+    held.release()
+
+
+async def test_a_port_that_is_taken_is_named(bridges: Bridges, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with pytest.raises(RuntimeError, match="ended with 1"):
+            await bridges.http_process(PORT=port)
+    log = (tmp_path / "http-1.log").read_text(encoding="utf-8")
+    assert f"cannot listen at 127.0.0.1 port {port}: Address already in use" in log
+    assert "OPENCODE_MCP_PORT" in log
+    assert "Traceback" not in log
