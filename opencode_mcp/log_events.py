@@ -48,6 +48,7 @@ class Event(Enum):
         "the tracking database is without a WAL, since its file system cannot share memory",
     )
     CLIENT_DEAF = (WARNING, "the client did not take its answers")
+    LINES_DROPPED = (WARNING, "lines were dropped, because nobody read standard error")
     UNEXPECTED_FAILURE = (ERROR, "something failed that must not: a bug of this server")
     # calls
     CALL_OVER = (INFO, "a tool call is over")
