@@ -50,6 +50,7 @@ class Event(Enum):
     LISTENING = (INFO, "listening for HTTP")
     NOT_READY = (WARNING, "not ready: /readyz answers 503")
     CLIENT_DEAF = (WARNING, "the client did not take its answers")
+    LINES_DROPPED = (WARNING, "lines were dropped, because nobody read standard error")
     UNEXPECTED_FAILURE = (ERROR, "something failed that must not: a bug of this server")
     # callers over HTTP
     REQUEST_REFUSED = (WARNING, "a request was refused for its host or origin")
