@@ -23,6 +23,7 @@ from opencode_mcp.app.runtime import open_runtime
 from opencode_mcp.engine import ends, finisher, leases
 from opencode_mcp.engine.requests import StartRequest
 from opencode_mcp.errors import OpencodeMcpError
+from opencode_mcp.opencode import processes
 from opencode_mcp.opencode.http import Http
 from opencode_mcp.records import ApprovalPolicy, EndAction, Principal, Sandbox
 from opencode_mcp.settings import load_settings
@@ -188,6 +189,8 @@ class _Steps:
 
 
 def _main(errand: Errand, report: Connection) -> None:
+    # its parent is the fork server, which ends when the tests do, however they do
+    processes._prctl(processes._PR_SET_PDEATHSIG, signal.SIGKILL)  # noqa: SLF001
     steps = _Steps(errand, report)
     steps.install()
     asyncio.run(_work(errand, steps, report))

@@ -6,6 +6,7 @@ Whatever a test does, nothing of it may be left: when all is closed, the loop ha
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ async def nothing_left() -> AsyncIterator[None]:
     """Fail where a task outlives the twin and the servers of its test."""
     before = asyncio.all_tasks()
     yield
+    for victim in multiprocessing.active_children():  # its test failed; it may even be stopped
+        victim.kill()
+        victim.join()
     left = asyncio.all_tasks() - before - {asyncio.current_task()}
     # sse-starlette keeps one of these for each loop, to see uvicorn exit
     left = {task for task in left if "_shutdown_watcher" not in repr(task)}
