@@ -12,6 +12,7 @@ import jsonschema
 from opencode_mcp.opencode.client import OpencodeClient, Prompt
 from opencode_mcp.opencode.models import (
     Agent,
+    Catalogue,
     Health,
     Message,
     Paths,
@@ -56,6 +57,7 @@ _READS: dict[str, Any] = {
     "archive_session": RemoteSession,
     "agents": list[Agent],
     "providers": Providers,
+    "catalogue": Catalogue,
 }
 
 
@@ -88,6 +90,7 @@ def _calls(
         "reply_question": lambda: client.reply_question("que_none", folder, [["a"]]),
         "agents": lambda: client.agents(folder),
         "providers": lambda: client.providers(folder),
+        "catalogue": lambda: client.catalogue(folder),
         "archive_session": lambda: client.archive_session(session_id, datetime.now(UTC)),
         "delete_session": lambda: client.delete_session(session_id),
         "dispose": lambda: client.dispose(folder),

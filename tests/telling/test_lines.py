@@ -138,14 +138,16 @@ async def test_a_line_from_deep_inside_names_what_it_is_for(
     log: Log, bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """A request of a call names the call; one of a turn's observer names the turn, and no call."""
-    first = await bridge.begin("SLOW:40,20", project)
-    second = await bridge.begin("SLOW:40,20", project)
+    first = await bridge.begin("SLOW:4000,50", project)
+    second = await bridge.begin("SLOW:4000,50", project)
     await streaming(twin, 2)
     seen = len(log.lines)
     planned = [
         twin.fail(Status(503), method="GET", path=rf"^/session/{one}/message$")
         for one in (first, second)
     ]
+    for one in (first, second):  # an abort makes its observer read
+        await bridge.call("opencode-cancel", sessionId=one)
     await asyncio.gather(bridge.settled(first), bridge.settled(second))
     assert all(plan.hits for plan in planned)
     repeated = [line for line in log.lines[seen:] if line["event"] == "request_repeated"]

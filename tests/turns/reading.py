@@ -43,7 +43,7 @@ async def streaming(twin: Twin, count: int = 1) -> None:
     async def check() -> bool:
         return len(twin.model.open_streams) == count
 
-    await eventually(check, within_s=10, what=f"{count} answers are streamed")
+    await eventually(check, what=f"{count} answers are streamed")
 
 
 async def settled_end(bridge: Bridge, session_id: str, *, within_s: float = 15) -> Answer:

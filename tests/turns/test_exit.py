@@ -200,7 +200,7 @@ async def test_calls_that_wait_for_a_stop_are_answered_with_what_is_known(
         aborts.release()
     later = await bridges.attached()
 
-    await nothing_runs(twin, within_s=20)
+    await nothing_runs(twin)
     assert (await later.settled(cancelled)).status == "cancelled"
     assert (await later.settled(watched)).status == "cancelled"
     assert list(twin.world.sessions) == [cancelled, watched]
@@ -253,11 +253,11 @@ async def test_with_an_opencode_that_hangs_it_leaves_in_time_and_the_next_start_
         everything.release()
     later = await bridges.attached()
 
-    await nothing_runs(twin, within_s=20)
+    await nothing_runs(twin)
     if action == "abort":
         assert (await later.settled(session_id)).status == "cancelled"
     else:
-        await eventually(lambda: _is_gone(twin), within_s=20, what="the session is ended")
+        await eventually(lambda: _is_gone(twin), what="the session is ended")
 
 
 async def _is_gone(twin: Twin) -> bool:
@@ -283,9 +283,9 @@ async def test_a_prompt_that_is_on_its_way_is_recorded_as_one_to_stop(
     assert len(twin.model.open_streams) == 1
     await bridges.attached()
 
-    await nothing_runs(twin, within_s=20)
+    await nothing_runs(twin)
     if action == "end":
-        await eventually(lambda: _is_gone(twin), within_s=20, what="the session is ended")
+        await eventually(lambda: _is_gone(twin), what="the session is ended")
 
 
 async def parting(twin: Twin) -> None:
