@@ -31,6 +31,7 @@ from opencode_mcp.opencode.instance_file import (
 from opencode_mcp.opencode.launcher import launch
 from opencode_mcp.opencode.locks import FileLock, is_held_exclusively
 from opencode_mcp.opencode.orders import Orders
+from opencode_mcp.opencode.reach import answers_here
 from opencode_mcp.opencode.start_faults import no_binary, not_started, start_fault
 
 if TYPE_CHECKING:
@@ -123,8 +124,10 @@ class ManagedInstances:
         deadline = self._clock.monotonic() + self._startup_timeout_s
         async with self._one_at_a_time, self._starting(key, deadline):
             for instance_id in self._candidates(key):
-                if (live := await self._join(instance_id, deadline)) is not None:
+                live = await self._join(instance_id, deadline)
+                if live is not None and await answers_here(live.url, live.username, live.password):
                     return live
+                self._leave(instance_id)
             return await self._start(settings, binary, key)
 
     async def look(self, instance_id: str) -> LiveInstance | InstanceState:
@@ -196,7 +199,6 @@ class ManagedInstances:
             if found is InstanceState.DEAD:
                 break
             await self._clock.sleep(_POLL_S)
-        self._leave(instance_id)
         return None
 
     def _enter(self, instance_id: str) -> LiveInstance | InstanceState:
