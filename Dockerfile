@@ -52,8 +52,7 @@ FROM ${BASE_IMAGE} AS base
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
-    && { dpkg-query --show --showformat='${Package}\n' 'python3*-pip*' 'python3*-setuptools*' 'python3*-wheel*' 'python3*-venv*' 2>/dev/null || true; } \
-       | xargs --no-run-if-empty apt-get purge --yes --auto-remove \
+    && apt-get purge --yes --auto-remove '~i~n"^python3.*-(pip|setuptools|wheel|venv|whl)$"' \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \
        /usr/local/bin/pip* /usr/local/lib/python3*/site-packages/* /usr/local/lib/python3*/ensurepip \
     && python3 -m compileall -q -j 0 -x '/(idlelib|lib2to3|test|tests|tkinter|turtledemo)/' \
@@ -77,6 +76,7 @@ ENV PATH=/opt/opencode-mcp/bin:/usr/local/bin:/usr/bin:/bin \
 VOLUME /data
 EXPOSE 8000
 ENTRYPOINT ["tini", "--", "opencode-mcp"]
+CMD []
 # Right for both transports: over stdio it looks for the process, over HTTP it asks /healthz.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["/opt/opencode-mcp/bin/python", "-I", "-S", "/opt/opencode-mcp/bin/healthcheck.py"]
