@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.by_hand import ByHand
+from bench.callers import listing
 from bench.ends import full_database, many_ends, streaming_end
 from bench.measure import Comparison, Stopwatch, alternate
 from bench.spawn import Spawned, spawn
@@ -161,6 +162,7 @@ async def _measure() -> list[Comparison]:
                 return [
                     *await _turns_and_ends(server, project, environ),
                     *await _with_others(environ, base),
+                    await listing(environ, base),
                     *await _spawns(environ),
                 ]
 

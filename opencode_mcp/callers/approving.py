@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opencode_mcp.callers.arguments import StartArguments
 from opencode_mcp.engine.answers import Allow, Answer, Reject
 from opencode_mcp.errors import InvalidArgumentError, PolicyNotAllowedError
 from opencode_mcp.records import ApprovalPolicy, Sandbox
 
 if TYPE_CHECKING:
-    from opencode_mcp.callers.arguments import ApproveArguments, StartArguments
+    from opencode_mcp.callers.arguments import ApproveArguments
     from opencode_mcp.settings import Settings
+
+#: contract §2.1: what a stateless connection costs
+_ASKED_OVER_HTTP = (
+    " This server's clients can ask one only with protocol 2026-07-28; for others on-request means"
+    " rejected at once: use caller."
+)
 
 
 def chosen_rules(arguments: StartArguments, settings: Settings) -> tuple[Sandbox, ApprovalPolicy]:
@@ -37,7 +44,8 @@ def chosen_rules(arguments: StartArguments, settings: Settings) -> tuple[Sandbox
 
 
 def rule_properties(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return what the operator's ceiling changes in the input schemas."""
+    """Return what the settings change in the input schemas: the ceilings, and who can be asked."""
+    about = StartArguments.model_fields["approval_policy"].description or ""
     return {
         "sandbox": {
             "enum": [box.value for box in Sandbox if box.is_within(settings.max_sandbox)],
@@ -46,6 +54,7 @@ def rule_properties(settings: Settings) -> dict[str, dict[str, Any]]:
         "approval-policy": {
             "enum": [policy.value for policy in settings.allowed_approval_policies],
             "default": settings.default_approval_policy.value,
+            "description": about + (_ASKED_OVER_HTTP if settings.transport == "http" else ""),
         },
     }
 

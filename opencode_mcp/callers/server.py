@@ -189,7 +189,9 @@ def build_server(service: Service) -> FastMCP:
 def _words(settings: Settings) -> dict[str, object]:
     """Return the settings that the tools' texts name."""
     stops = settings.on_call_cancel == "abort"
+    is_http = settings.transport == "http"
     return {
+        "cancelling": "Cancelling this call" + (", or closing its stream," if is_http else ""),
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
         "ask_s": settings.approval_timeout_seconds,

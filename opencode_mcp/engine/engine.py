@@ -143,6 +143,7 @@ class Engine:
     async def __aenter__(self) -> Self:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
+        self._stack.push_async_callback(self._overview.close)
         await self._stack.enter_async_context(self._leaver)
         await self._stack.enter_async_context(self._finisher)
         return self
@@ -184,8 +185,7 @@ class Engine:
     async def page(self, asker: Principal, *, offset: int, limit: int) -> tuple[list[Line], int]:
         """Return a page of what they see, the newest used first, and how many there are."""
         owner = None if asker.sees_all else asker.name
-        sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
-        return await self._overview.lines(sessions), total
+        return await self._overview.page(owner, offset=offset, limit=limit)
 
     async def end(
         self, reference: str, asker: Principal, action: EndAction | None

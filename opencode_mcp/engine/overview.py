@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.engine.quarantine import free_if_settled
+from opencode_mcp.engine.sharing import SharedReads
 from opencode_mcp.errors import InstanceUnreachableError, OpencodeError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
 
+    #: the ids of busy sessions, and all that waits for an answer
+    FolderState: TypeAlias = tuple[set[str], list[PermissionRequest | QuestionRequest]]
 
 LineStatus: TypeAlias = Literal[
     "running", "waiting_for_approval", "idle", "ending", "quarantined", "unknown"
@@ -58,6 +61,13 @@ class Overview:
         self._store = store
         self._instances = instances
         self._keepers = keepers
+        self._folders: SharedReads[FolderState] = SharedReads()
+        self._pages: SharedReads[tuple[list[Line], int]] = SharedReads()
+
+    async def close(self) -> None:
+        """Stop reading."""
+        await self._pages.close()
+        await self._folders.close()
 
     async def view(self, session: Session) -> View:
         """Return where the session's newest turn stands, read now.
@@ -99,7 +109,16 @@ class Overview:
                 await self._store.finish_turn(keeper.turn)
         return View(session, keeper.turn, verdict)
 
-    async def lines(self, sessions: Sequence[Session]) -> list[Line]:
+    async def page(self, owner: str | None, *, offset: int, limit: int) -> tuple[list[Line], int]:
+        """Return a page, the newest used first, and how many there are; `owner` None: of all."""
+
+        async def read() -> tuple[list[Line], int]:
+            sessions, total = await self._store.sessions(owner, offset=offset, limit=limit)
+            return await self._lines(sessions), total
+
+        return await self._pages.get((owner, offset, limit), read)
+
+    async def _lines(self, sessions: Sequence[Session]) -> list[Line]:
         """Return a line for each session; OpenCode is asked once per instance and folder."""
         groups: dict[tuple[str, str], list[Session]] = {}
         for session in sessions:
@@ -115,15 +134,18 @@ class Overview:
         try:
             found = await self._instances.glance(group[0])
             if isinstance(found, Connection):
-                busy, asks = await _read_folder(found, group[0].directory)
+                busy, asks = await self._read_folder(found, group[0].directory)
         except (InstanceUnreachableError, OpencodeError):
             fallback = "unknown"
         return [_line(session, busy, asks, fallback) for session in group]
 
+    async def _read_folder(self, connection: Connection, directory: str) -> FolderState:
+        """Return what runs and what waits in a folder; read once for all calls that want it."""
+        key = (connection.instance.id, directory)
+        return await self._folders.get(key, lambda: _read_folder(connection, directory))
 
-async def _read_folder(
-    connection: Connection, directory: str
-) -> tuple[set[str], list[PermissionRequest | QuestionRequest]]:
+
+async def _read_folder(connection: Connection, directory: str) -> FolderState:
     statuses, permissions, questions = await asyncio.gather(
         connection.client.statuses(directory),
         connection.client.permissions(directory),

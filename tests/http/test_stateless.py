@@ -113,8 +113,8 @@ async def test_progress_comes_while_the_call_watches(bridges: Bridges, project: 
     caller = await (await bridges.http()).caller()
     told: list[str] = []
 
-    async def hear(value: float, total: float | None, message: str | None) -> None:
-        del value, total
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
         told.append(message or "")
 
     arguments = {"prompt": "SLOW:20,10", "cwd": str(project), "wait-seconds": 30}
@@ -151,3 +151,16 @@ async def test_there_is_no_stream_to_wait_at(bridges: Bridges) -> None:
     server = await bridges.http()
     reply = await server.get("/mcp", accept="text/event-stream")
     assert reply.status == 405
+
+
+async def test_the_tools_say_what_http_costs(bridges: Bridges) -> None:
+    caller = await (await bridges.http()).caller()
+    tools = {tool.name: tool for tool in await caller.client.list_tools()}
+    for name in ("opencode", "opencode-reply"):
+        assert "closing its stream" in (tools[name].description or "")
+        assert len(tools[name].description or "") <= 1200
+    policy = tools["opencode"].input_schema["properties"]["approval-policy"]
+    assert "2026-07-28" in policy["description"]
+    assert (
+        "danger-full-access" not in tools["opencode"].input_schema["properties"]["sandbox"]["enum"]
+    )

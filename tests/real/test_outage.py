@@ -221,7 +221,7 @@ async def test_an_attached_opencode_that_died_is_neither_replaced_nor_believed_t
         bridge = await bridges.attached_process(
             SERVER_URL=own.url,
             SERVER_PASSWORD=own.password,
-            REQUEST_TIMEOUT_SECONDS="4",
+            REQUEST_TIMEOUT_SECONDS="12",  # the first turn in a folder takes seconds
             CLEANUP_TIMEOUT_SECONDS="8",
         )
         async with Witness(own.url, own.password, model) as witness:

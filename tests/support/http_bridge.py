@@ -73,7 +73,9 @@ class HttpServer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         async with (
             aiohttp.ClientSession() as session,
-            session.request(method, self.origin + path, headers=named, json=body) as answer,
+            session.request(
+                method, self.origin + path, headers=named, json=body, allow_redirects=False
+            ) as answer,
         ):
             lowered = {name.lower(): value for name, value in answer.headers.items()}
             return Reply(answer.status, lowered, await answer.text())

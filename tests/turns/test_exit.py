@@ -236,6 +236,7 @@ async def test_with_an_opencode_that_hangs_it_leaves_in_time_and_the_next_start_
         session_id = await endless_turn(server, twin, project)
         everything = twin.fail(Hang(), times=None)
         server.call(2, "opencode-reply", sessionId=session_id, prompt="SAY:more")
+        await server.request(3, "tools/list")  # taken after it, so it has begun by then
         await asyncio.wait_for(everything.reached.wait(), WHOLE_S)
         code = await leave(server, "term")
         cut = await told(server, 2)

@@ -236,3 +236,14 @@ async def test_a_turn_of_more_than_a_hundred_messages_is_read_to_its_beginning(
     assert answer.status == "completed"
     assert answer.text.startswith("the end")
     assert answer.structured["toolCallCount"] == 105
+
+
+async def test_many_lists_at_once_ask_opencode_once_or_twice(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    session_id = await bridge.begin("HANG", project)
+    since = len(twin.requests)
+    listed = await asyncio.gather(*(bridge.listed() for _ in range(40)))
+    assert [set(each) for each in listed] == [{session_id}] * 40
+    asked = [line for line in twin.lines(since) if line.startswith("GET /session/status")]
+    assert 1 <= len(asked) <= 10
