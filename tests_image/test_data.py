@@ -1,4 +1,4 @@
-"""Case B39: the volume cannot be written. One clear line, an exit code, no running without tracking."""
+"""Case B39: the volume cannot be written. One clear line and an exit code."""
 
 from __future__ import annotations
 

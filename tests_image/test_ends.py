@@ -1,4 +1,4 @@
-"""Case B33: the container is gone when its client is gone, however that went, turns under way or not."""
+"""Case B33: the container is gone when its client is gone, however that went."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from tests_image.support.container import (
     states,
 )
 from tests_image.support.image import REPOSITORY
+from tests_image.support.opencode import well
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from opencode_mcp.cli.scripted_model import ScriptedModel
+    from opencode_mcp.cli.scripted_model import Json, ScriptedModel
     from tests_image.support.image import Image
 
 #: what a library that greets the world does, at the moment it is imported and later
@@ -101,6 +102,7 @@ async def test_what_runs_beside_it_is_reaped_and_signals_reach_the_server(
     env = {"OPENCODE_MCP_TRANSPORT": "http", "OPENCODE_MCP_ALLOW_ANONYMOUS": "true"}
     mounts = [f"bind:{bundled.fresh_volume(tmp_path / 'data')}:/data", "tmpfs:mode=1777:/tmp"]
     async with running(Container(bundled, env=env, mounts=mounts), tmp_path / "log") as server:
+        await well(server)
         code, said = await server.execute(
             "bash", "-c", "(sleep 0.2 &) ; tr '\\0' ' ' </proc/1/cmdline"
         )
@@ -129,9 +131,9 @@ async def test_nothing_but_json_rpc_is_on_stdout_whatever_a_library_prints(
     noise = tmp_path / "noise"
     noise.mkdir()
     (noise / "sitecustomize.py").write_text(NOISE, encoding="utf-8")
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello: Json = {"protocolVersion": "2025-06-18", "capabilities": {}}
     hello |= {"clientInfo": {"name": "noise", "version": "1"}}
-    messages = [
+    messages: list[Json] = [
         {"id": 1, "method": "initialize", "params": hello},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "opencode-status", "arguments": {}}},

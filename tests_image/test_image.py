@@ -134,7 +134,9 @@ def test_what_is_installed_is_what_the_lock_says(image: Image) -> None:
     installed = {}
     for metadata in packages.glob("*.dist-info/METADATA"):
         text = metadata.read_text(encoding="utf-8")
-        named, version = (re.search(rf"^{key}: (.+)$", text, re.M) for key in ("Name", "Version"))
+        named, version = (
+            re.search(rf"^{key}: (.+)$", text, re.MULTILINE) for key in ("Name", "Version")
+        )
         assert named is not None
         assert version is not None
         installed[re.sub(r"[-_.]+", "-", named[1]).lower()] = version[1]

@@ -53,7 +53,14 @@ async def test_an_agent_works_in_the_mounted_project_as_the_user(
         answer = await bridge.call("opencode", prompt=shell(command))
         assert answer.status == "completed", answer.text
         seen = (workspace / "seen").read_text(encoding="utf-8").split()
-        assert seen == ["??", "README.md", "??", "seen", "README.md", user.split(":")[0] or "65532"]
+        assert seen == [
+            "??",
+            "README.md",
+            "??",
+            "seen",
+            "README.md",
+            user.partition(":")[0] or "65532",
+        ]
         await bridge.end(answer.session_id)
 
 

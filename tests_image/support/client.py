@@ -1,7 +1,7 @@
 """An MCP client as a process of its own, which a test can kill.
 
-`python -m tests_image.support.client ARGV`: runs the container, begins a turn that does not end, says
-so, and closes the container's stdin when its own ends.
+`python -m tests_image.support.client ARGV`: runs the container, begins a turn that does not end,
+says so, and closes the container's stdin when its own ends.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import IO
+from typing import IO, Any
 
-_HELLO = {
+_HELLO: dict[str, object] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "mortal", "version": "1"},
 }
-_TURN = {"name": "opencode", "arguments": {"prompt": "SLOW:100000", "wait-seconds": 0}}
+_TURN: dict[str, object] = {
+    "name": "opencode",
+    "arguments": {"prompt": "SLOW:100000", "wait-seconds": 0},
+}
 
 
 def main(argv: list[str]) -> None:
@@ -36,12 +39,12 @@ def main(argv: list[str]) -> None:
 
 def _ask(
     to: IO[bytes], source: IO[bytes], identity: int, method: str, params: dict[str, object]
-) -> dict[str, dict[str, dict[str, str]]]:
+) -> dict[str, Any]:
     message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
     to.write(json.dumps(message).encode() + b"\n")
     to.flush()
     for line in source:
-        answer: dict[str, dict[str, dict[str, str]]] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         if answer.get("id") == identity:
             return answer
     sys.exit("the container ended before it answered")

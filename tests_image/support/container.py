@@ -1,7 +1,7 @@
 """Containers of the built images: namespaces, a read-only root and a user without capabilities.
 
-What `docker run` and `docker exec` do, by the kernel's own means (`run_container`). All of them, and
-the tests, live in one process namespace of `scripts/test_image.sh`, with one loopback.
+What `docker run` and `docker exec` do, by the kernel's own means (`run_container`). All of them,
+and the tests, live in one process namespace of `scripts/test_image.sh`, with one loopback.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Image:
 
     @property
     def config(self) -> Json:
-        """What an engine reads: user, entry point, environment, …"""
+        """What an engine reads: user, entry point, environment and so on."""
         return cast("Json", self.inspected["Docker"]["config"])
 
     @property
@@ -61,7 +61,7 @@ class Image:
         return self.root / inside.lstrip("/")
 
     def fresh_volume(self, place: Path) -> Path:
-        """Make what a new volume at /data begins as: the image's own folder, owners and modes too."""
+        """Make what a new volume at /data begins as: the image's folder, with owners and modes."""
         shutil.copytree(self.path("/data"), place, symlinks=True)
         for copied in (place, *place.rglob("*")):
             found = self.path("/data").joinpath(copied.relative_to(place)).stat()
