@@ -1,7 +1,10 @@
 """Logging to standard error, in text or JSON; standard output belongs to the protocol.
 
-Our own lines carry ids, never content: what varies goes into `extra`, and appears as `key=value` in
-text and as a field in JSON. Texts of exceptions that quote what a caller sent are left out.
+Our own lines are events (`log_events.py`): what varies goes into `extra`, and appears as
+`key=value` in text and as a field in JSON, with the ids of what is done. No content gets here. What
+others log is cut to its first line, since more of it quotes what they were given (pydantic's
+errors, asyncio's tasks); texts of exceptions that quote are left out; and uvicorn's access lines,
+with whatever a client puts into a query, are off.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import sys
 import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TextIO
+
+from opencode_mcp.log_events import CONTENT_LOGGER, current_ids
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,40 +32,67 @@ LogFormat = Literal["text", "json"]
 _FASTMCP_SWITCH = "FASTMCP_LOG_ENABLED"
 #: log a caller's arguments at DEBUG (fastmcp facts 12.3), so they never get below INFO
 _FRAMEWORKS = ("fastmcp", "mcp")
-#: packages whose exceptions quote their input in `str()`
-_QUOTING = ("pydantic", "pydantic_core", "fastmcp", "mcp")
+#: bring handlers of their own, or are given some by uvicorn's default settings
+_UVICORN = ("uvicorn", "uvicorn.error", "uvicorn.access")
+_ACCESS = "uvicorn.access"
+#: packages whose exceptions never quote what they were given; nor does an OSError. Any other may:
+#: a KeyError of a dict, a ValueError of `int`, pydantic's
+_DISCREET = ("opencode_mcp", "aiohttp", "sqlite3")
 _WITHHELD = "(text left out: it may quote content)"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _CHAIN_LIMIT = 20
 
 
 def configure_logging(
-    level: str, log_format: LogFormat | None = None, *, stream: TextIO | None = None
+    level: str,
+    log_format: LogFormat | None = None,
+    *,
+    content: bool = False,
+    stream: TextIO | None = None,
 ) -> None:
     """Send all logging of this process to standard error (or `stream`), in one format.
 
     `level` is a lower-case level name and rules our own lines; other packages are heard from
-    WARNING on, FastMCP and mcp from INFO. `log_format` None: text on a terminal, else JSON. May be
-    called again, before or after fastmcp is imported; the last call counts.
+    WARNING on, FastMCP and mcp from INFO. `log_format` None: text on a terminal, else JSON.
+    `content`: prompts and answers are logged, too. May be called again, before or after fastmcp and
+    uvicorn are imported; the last call counts. uvicorn must not configure logging itself
+    (`log_config=None`).
     """
     target = sys.stderr if stream is None else stream
     ours = logging.getLevelNamesMapping()[level.upper()]
     os.environ.setdefault(_FASTMCP_SWITCH, "false")
     handler = logging.StreamHandler(target)
     handler.setFormatter(_formatter(log_format or ("text" if target.isatty() else "json")))
+    handler.addFilter(complete)
     root = logging.getLogger()
-    for old in root.handlers[:]:
-        root.removeHandler(old)
+    _without_handlers(root)
     root.addHandler(handler)
     root.setLevel(max(ours, logging.WARNING))
     logging.getLogger("opencode_mcp").setLevel(ours)
-    for name in _FRAMEWORKS:
+    logging.getLogger(CONTENT_LOGGER).disabled = not content
+    for name in (*_FRAMEWORKS, *_UVICORN):
         logger = logging.getLogger(name)
-        for old in logger.handlers[:]:
-            logger.removeHandler(old)
-        logger.propagate = True
-        logger.setLevel(max(ours, logging.INFO))
+        _without_handlers(logger)
+        logger.propagate = name != _ACCESS  # without any handler uvicorn does not make the line
+        logger.disabled = name == _ACCESS
+        logger.setLevel(max(ours, logging.INFO if name in _FRAMEWORKS else logging.WARNING))
     logging.captureWarnings(capture=True)
+
+
+def _without_handlers(logger: logging.Logger) -> None:
+    for old in logger.handlers[:]:
+        logger.removeHandler(old)
+
+
+def complete(record: logging.LogRecord) -> bool:
+    """Add the ids of what is done to a record; keep of others' messages the first line only."""
+    if record.name.partition(".")[0] != "opencode_mcp":
+        lines = record.getMessage().splitlines()
+        record.msg, record.args = (lines[0] if lines else ""), None
+    for name, value in current_ids().items():
+        if name not in vars(record):
+            setattr(record, name, value)
+    return True
 
 
 def _formatter(log_format: LogFormat) -> logging.Formatter:
@@ -120,7 +152,8 @@ def exception_text(error: BaseException | None) -> str:
 def _last_line(error: BaseException) -> str:
     kind = type(error)
     package = kind.__module__.partition(".")[0]
-    text = _WITHHELD if package in _QUOTING else str(error)
+    is_discreet = package in _DISCREET or isinstance(error, OSError)
+    text = str(error) if is_discreet else _WITHHELD
     line = f"{kind.__module__}.{kind.__qualname__}: {text}"
     if isinstance(error, BaseExceptionGroup):
         inner = [exception_text(each).replace("\n", "\n  ") for each in error.exceptions]

@@ -67,6 +67,25 @@ class ApprovalPolicy(StrEnum):
     CALLER = "caller"  # whoever calls us, with opencode-approve
 
 
+class AskKind(StrEnum):
+    """What OpenCode waits for in the middle of a turn."""
+
+    PERMISSION = "permission"
+    QUESTION = "question"
+
+
+class AnsweredBy(StrEnum):
+    """Who answered an ask, or why it was rejected without anybody's word."""
+
+    CALLER = "caller"
+    PERSON = "person"
+    NO_PERSON = "no_person"  # the client cannot ask one
+    POLICY = "policy"  # the session's approval policy is never
+    DEADLINE = "deadline"
+    STOP = "stop"  # its turn was stopped, or its session ended
+    LEFTOVER = "leftover"  # an earlier turn left it behind
+
+
 class Submission(StrEnum):
     """What is known of a prompt on its way to OpenCode."""
 
@@ -199,6 +218,24 @@ class Tombstone:
     ended_at: datetime
     #: the answer that the end gave, as JSON, so that a late second end gets the same
     answer_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many there are of what is tracked, of all processes on the database."""
+
+    active: int
+    quarantined: int
+    #: ends that were accepted and are not confirmed
+    ending: int
+    #: how long ago the oldest of them was accepted, in seconds; 0: there is none
+    ending_for_s: float
+    #: turns that nobody has seen to be over
+    open_turns: int
+    #: those of them whose time limit is past
+    overdue_turns: int
+    #: sessions that are being created, or whose creation nobody settled
+    starts: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 usage: python scripts/configuration.py        (part of `make fmt`; a test checks that it was run)
 
-It writes config.example.toml whole; in docs/configuration.md and README.md the part between the two
-marks.
+It writes config.example.toml whole; in docs/configuration.md the part between the two marks.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.settings import allowed_values
 from opencode_mcp.settings_model import NAMES, Settings, variable
-from opencode_mcp.settings_serving import PREFIX, Note
+from opencode_mcp.settings_serving import Note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,12 +89,6 @@ def full_table() -> list[str]:
     return ["| variable | default | allowed | meaning |", "|---|---|---|---|", *rows]
 
 
-def short_table() -> list[str]:
-    """Return the README's table, line by line."""
-    rows = [f"| `{name.upper()}` | {default_text(name)} | {meaning(name)} |" for name in NAMES]
-    return [f"| `{PREFIX}…` | default | meaning |", "|---|---|---|", *rows]
-
-
 def with_table(text: str, table: list[str]) -> str:
     """Return a page with its table brought up to date: behind the first mark, up to the second.
 
@@ -125,9 +118,11 @@ def example_file() -> str:
 
 def main() -> None:
     """Write what is out of date."""
-    pages = {REPO / "docs" / "configuration.md": full_table(), REPO / "README.md": short_table()}
-    texts = {page: with_table(page.read_text(encoding="utf-8"), pages[page]) for page in pages}
-    texts[REPO / "config.example.toml"] = example_file()
+    page = REPO / "docs" / "configuration.md"
+    texts = {
+        page: with_table(page.read_text(encoding="utf-8"), full_table()),
+        REPO / "config.example.toml": example_file(),
+    }
     for path, text in texts.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -137,6 +137,7 @@ def test_exception_that_quotes_its_input_is_logged_without_it(log_format: str) -
     lines = run(f"""
         import asyncio, logging
         from pydantic import TypeAdapter
+        from opencode_mcp.errors import StoreError
         from opencode_mcp.logs import configure_logging
         configure_logging("info", "{log_format}")
         log = logging.getLogger("opencode_mcp")
@@ -146,8 +147,8 @@ def test_exception_that_quotes_its_input_is_logged_without_it(log_format: str) -
             quote()
         except ValueError as error:
             try:
-                raise KeyError("ses_1") from error
-            except KeyError:
+                raise StoreError("the disk is full") from error
+            except StoreError:
                 log.exception("failed")
         async def group():
             async with asyncio.TaskGroup() as tasks:
@@ -161,11 +162,91 @@ def test_exception_that_quotes_its_input_is_logged_without_it(log_format: str) -
     text = "\n".join(lines)
     assert "hunter2" not in text
     assert "in quote" in text
-    assert "builtins.KeyError: 'ses_1'" in text
+    assert "opencode_mcp.errors.StoreError: the disk is full" in text
     assert text.count("ValidationError: (text left out") == 2
     if log_format == "json":
         assert [json.loads(line)["message"] for line in lines] == ["failed", "failed again"]
         assert "exception" in json.loads(lines[0])
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_uvicorn_is_heard_from_warning_on_and_its_access_lines_never(order: str) -> None:
+    """Ours: a query may hold a token. uvicorn writes them if their logger has any handler."""
+    setup = 'from opencode_mcp.logs import configure_logging; configure_logging("debug")'
+    load = """logging.config.dictConfig(uvicorn.config.LOGGING_CONFIG)"""
+    first, second = (setup, "") if order == "before" else (load, setup)
+    (line,) = run_json(f"""
+        import logging.config
+        import uvicorn
+        {first}
+        {second}
+        uvicorn.Config(None, log_config=None)
+        access = logging.getLogger("uvicorn.access")
+        assert not access.hasHandlers()
+        access.info("GET /mcp?token=hunter2")
+        access.error("GET /mcp?token=hunter2")
+        logging.getLogger("uvicorn.error").info("Started server process")
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.\\nhunter2")
+    """)
+    assert (line["logger"], line["level"]) == ("uvicorn.error", "WARNING")
+    assert line["message"] == "Invalid HTTP request received."
+
+
+def test_what_others_log_is_cut_to_its_first_line() -> None:
+    """Ours: what follows quotes: asyncio shows a task with its exception, pydantic its input."""
+    lines = run_json("""
+        import asyncio, gc, logging
+        from opencode_mcp.logs import configure_logging
+        configure_logging("debug")
+        async def fail():
+            raise ValueError("hunter2")
+        async def forget():
+            task = asyncio.create_task(fail(), name="x")
+            await asyncio.sleep(0.01)
+            del task
+            gc.collect()
+        asyncio.run(forget())
+        logging.getLogger("mcp.server").warning("Failed to validate: 1 error\\n input='hunter2'")
+    """)
+    assert [line["message"] for line in lines] == [
+        "Task exception was never retrieved",
+        "Failed to validate: 1 error",
+    ]
+    assert "hunter2" not in str(lines)
+    assert "in fail" in lines[0]["exception"]
+
+
+def test_ids_of_what_is_done_are_on_every_line_also_of_others_and_of_tasks() -> None:
+    lines = run_json("""
+        import asyncio, logging
+        from opencode_mcp.log_events import Event, concerning, only_concerning, tell
+        from opencode_mcp.logs import configure_logging
+        configure_logging("info")
+        log = logging.getLogger("opencode_mcp")
+        async def deep():
+            logging.getLogger("somebody").warning("deep")
+            with only_concerning(session_id="ses_2", turn_id=None):
+                tell(log, Event.TURN_OVER, outcome="completed", error_name=None)
+        async def work():
+            with concerning(call_id="1", session_id="ses_1"):
+                task = asyncio.create_task(deep())
+                tell(log, Event.CALL_OVER, session_id="ses_3")
+            await task
+            log.info("after")
+        asyncio.run(work())
+    """)
+    call, deep, turn, after = ({k: v for k, v in one.items() if k != "time"} for one in lines)
+    assert (call["event"], call["call_id"], call["session_id"]) == ("call_over", "1", "ses_3")
+    assert (deep["call_id"], deep["session_id"]) == ("1", "ses_1")
+    assert turn == {
+        "level": "INFO",
+        "logger": "opencode_mcp",
+        "message": "a turn is over",
+        "event": "turn_over",
+        "outcome": "completed",
+        "session_id": "ses_2",
+    }
+    assert set(after) == {"level", "logger", "message"}
 
 
 def test_setting_up_logging_imports_nothing_of_the_framework() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.closing import GONE_BY_S, Closing
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ class Exit:
             self._on_begin()
 
     def _stop(self, number: signal.Signals) -> None:
-        log.info("stopping", extra={"why": number.name})
+        tell(log, Event.SERVER_STOPPING, why=number.name)
         for each in _SIGNALS:  # a second one ends at once, even if nothing else moves any more
             self._loop.remove_signal_handler(each)
             signal.signal(each, _end_at_once)

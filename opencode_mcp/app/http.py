@@ -23,6 +23,7 @@ from opencode_mcp.app.web import build_app
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.engine.closing import WRITTEN_BY_S
 from opencode_mcp.errors import ListenError, OpencodeMcpError
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings_model import variable
 
@@ -84,7 +85,7 @@ async def serving(runtime: Runtime, listener: socket.socket) -> AsyncIterator[as
         server = _Server(_config(runtime, readiness))
         task = asyncio.create_task(server.serve(sockets=[listener]), name="http")
         host, port = listener.getsockname()[:2]
-        log.info("listening", extra={"host": host, "port": port, "path": settings.http_path})
+        tell(log, Event.LISTENING, host=host, port=port, path=settings.http_path)
         try:
             yield task
         finally:
@@ -106,7 +107,7 @@ class _Server(uvicorn.Server):
 
 def _config(runtime: Runtime, readiness: Readiness) -> uvicorn.Config:
     return uvicorn.Config(
-        build_app(build_server(runtime), runtime.settings, readiness),
+        build_app(build_server(runtime), runtime.settings, readiness, runtime.metrics),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -141,4 +142,4 @@ async def _warm(runtime: Runtime) -> None:
     try:
         await runtime.check_opencode()
     except OpencodeMcpError as error:  # the next call, or probe, tries again
-        log.error("OpenCode does not start", extra={"why": str(error)})  # noqa: TRY400 - no bug
+        tell(log, Event.NOT_READY, part="opencode", why=str(error))

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import OpencodeMcpError, StoreError
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -67,5 +68,5 @@ class Readiness:
             word, why = error.name.lower().removeprefix("opencode_"), str(error)
         else:
             return OK
-        log.warning("not ready", extra={"part": part, "why": why})
+        tell(log, Event.NOT_READY, part=part, why=why)
         return word

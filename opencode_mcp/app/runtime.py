@@ -14,12 +14,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opencode_mcp import __version__
 from opencode_mcp.app.presence import Presence
 from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.closing import Closing
 from opencode_mcp.engine.recovery import OLD_START
 from opencode_mcp.errors import ShuttingDownError, StoreError
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import Capacity, InstanceKind
 from opencode_mcp.settings import child_environment
 from opencode_mcp.store.store import Store
@@ -95,6 +97,12 @@ class Runtime:
                 self._engine = await self._stack.enter_async_context(engine)
             return self._engine
 
+    async def metrics(self) -> tuple[bytes, str]:
+        """Return what a Prometheus server gets that asks now, and its content type."""
+        from opencode_mcp.scrape import exposition  # noqa: PLC0415 - late: see metrics.py
+
+        return await exposition(self._store)
+
     async def resume(self) -> None:
         """Build the engine as soon as there is something unfinished, though nobody calls.
 
@@ -108,7 +116,7 @@ class Runtime:
             except ShuttingDownError:
                 return
             except StoreError as error:
-                log.warning("unfinished work cannot be read", extra={"why": str(error)})
+                tell(log, Event.WORK_UNREADABLE, why=str(error))
 
     async def _is_something_unfinished(self) -> bool:
         now = self._clock.now()
@@ -229,6 +237,7 @@ async def open_runtime(
             state_key=await store.shared_key(_STATE_KEY),
             closing=closing or Closing(clock),
         )
+        _tell_started(settings)
         resuming = asyncio.create_task(runtime.resume(), name="resume")
         try:
             yield runtime
@@ -236,3 +245,10 @@ async def open_runtime(
             runtime.closing.begin(refuse=True)
             resuming.cancel()
             await asyncio.wait({resuming})
+
+
+def _tell_started(settings: Settings) -> None:
+    transport, mode = settings.transport, settings.mode.value
+    tell(log, Event.SERVER_STARTED, version=__version__, transport=transport, mode=mode)
+    if settings.log_content:
+        tell(log, Event.CONTENT_IS_LOGGED)

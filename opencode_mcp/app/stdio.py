@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from opencode_mcp.app.exiting import Exit, leave
 from opencode_mcp.engine.closing import WRITTEN_BY_S
+<<<<<<< HEAD
 from opencode_mcp.settings_model import variable
+=======
+from opencode_mcp.log_events import Event, tell
+>>>>>>> main
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +74,7 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
         await asyncio.wait({serving}, timeout=leaving.closing.left_s(WRITTEN_BY_S + _SEEN_S))
         asked.cancel()
     if not serving.done():  # a client that does not read: its thread cannot be interrupted
-        log.warning("the client did not take its answers")
+        tell(log, Event.CLIENT_DEAF)
         leave()
     serving.result()
 
@@ -78,8 +82,14 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
 class _Offer:
     """A standard stream whose buffer is the client's, which the MCP library asks for.
 
+<<<<<<< HEAD
     Whoever just prints does not reach the client.
     """
+=======
+    def stdin_ended() -> None:
+        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
+        loop.call_soon_threadsafe(lambda: leaving.begin(refuse=False))
+>>>>>>> main
 
     def __init__(self, for_others: TextIO, buffer: BinaryIO) -> None:
         self.buffer = buffer

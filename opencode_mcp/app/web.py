@@ -9,13 +9,15 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from opencode_mcp.app.readiness import OK
 from opencode_mcp.callers.gate import HostGate, TokenGate
 from opencode_mcp.callers.tokens import Tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from fastmcp import FastMCP
     from starlette.applications import Starlette
     from starlette.requests import Request
@@ -27,9 +29,15 @@ if TYPE_CHECKING:
 _MCP_HEADERS = ("authorization", "content-type", "mcp-protocol-version", "mcp-session-id")
 
 
-def build_app(server: FastMCP, settings: Settings, readiness: Readiness) -> Starlette:
+def build_app(
+    server: FastMCP,
+    settings: Settings,
+    readiness: Readiness,
+    scrape: Callable[[], Awaitable[tuple[bytes, str]]],
+) -> Starlette:
     """Return the ASGI application that serves these tools to HTTP callers, without sessions.
 
+    `scrape` returns what a Prometheus server gets, and its content type.
     Stateless: a request after a restart, or on another replica, just works (contract §2.1).
     """
 
@@ -43,6 +51,11 @@ def build_app(server: FastMCP, settings: Settings, readiness: Readiness) -> Star
         is_ready = set(found.values()) == {OK}
         status = {"status": OK if is_ready else "not ready"}
         return JSONResponse(status | found, 200 if is_ready else 503)
+
+    @server.custom_route("/metrics", methods=["GET"])
+    async def metrics(_request: Request) -> Response:
+        body, content_type = await scrape()
+        return Response(body, headers={"content-type": content_type})
 
     return server.http_app(
         path=settings.http_path,

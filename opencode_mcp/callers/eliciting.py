@@ -23,7 +23,8 @@ from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.errors import InvalidArgumentError, OpencodeError
-from opencode_mcp.records import ApprovalPolicy
+from opencode_mcp.log_events import Event, tell
+from opencode_mcp.records import AnsweredBy, ApprovalPolicy
 
 if TYPE_CHECKING:
     from fastmcp import Context
@@ -74,7 +75,8 @@ class Person:
                 form.message, form.schema, related_request_id=self._context.request_id
             )
         except MCPError as error:  # a client that fails at it has nobody to ask
-            log.warning("the client could not ask its person", extra={"why": str(error)[:200]})
+            # its text is the client's: it may quote what was asked
+            tell(log, Event.PERSON_NOT_ASKED, approval_id=ask.id, code=error.error.code)
         else:
             action, content = result.action, dict(result.content or {})
         return decision_of(ask, action, content)
@@ -124,7 +126,8 @@ async def attend(
     if person is None:
         with suppress(OpencodeError):  # the keeper tells of the trouble; look again
             for ask_id in list(keeper.approvals.waiting):
-                await keeper.approvals.reject(keeper.connection.client, ask_id, NO_PERSON)
+                client = keeper.connection.client
+                await keeper.approvals.reject(client, ask_id, NO_PERSON, by=AnsweredBy.NO_PERSON)
             await keeper.refresh()
         return None
     waiting = keeper.approvals.next_to_show()
@@ -189,10 +192,11 @@ async def _first_of(asking: asyncio.Future[Decision], keeper: Keeper) -> None:
 async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
     client = keeper.connection.client
     try:
-        await keeper.approvals.answer(client, ask_id, decision.answer, decision.why)
+        by = AnsweredBy.PERSON
+        await keeper.approvals.answer(client, ask_id, decision.answer, decision.why, by=by)
         await keeper.refresh()
     except OpencodeError as error:  # it still waits, and is asked again
-        log.warning("a person's answer could not be given", extra={"why": str(error)})
+        tell(log, Event.ANSWER_NOT_GIVEN, approval_id=ask_id, why=str(error))
 
 
 async def resume(engine: Engine, context: Context, asker: Principal) -> View:

@@ -13,6 +13,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.settings_model import variable
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class TokenGate:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("authorization") is not None
-        log.info("a caller was refused", extra={"token": "unknown" if given else "missing"})
+        tell(log, Event.CALLER_REFUSED, token="unknown" if given else "missing")
         error = ', error="invalid_token"' if given else ""  # RFC 6750 §3.1
         message = "send a token that this server knows: Authorization: Bearer <token>"
         answer = JSONResponse({"error": "unauthorized", "message": message}, 401)
@@ -114,7 +115,7 @@ def _split(host: str) -> tuple[str, str]:
 
 def _refuse(status: int, what: str, value: str, setting: str) -> JSONResponse:
     shown, name = value[:_LONGEST_SHOWN], variable(setting)
-    log.warning("a request was refused", extra={what: shown, "setting": name})
+    tell(log, Event.REQUEST_REFUSED, **{what: shown}, setting=name)
     message = f"the {what} {shown!r} is not allowed here: an operator can add it to {name}"
     return JSONResponse({"error": f"{what} not allowed", "message": message}, status)
 

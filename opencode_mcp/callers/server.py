@@ -23,14 +23,17 @@ from opencode_mcp.callers.arguments import (
     CancelArguments,
     EndArguments,
     ReplyArguments,
+    SessionReference,
     StartArguments,
     StatusArguments,
 )
+from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tools import Tools, properties
 from opencode_mcp.callers.wire import output_schema
 from opencode_mcp.engine.closing import ANSWERED_BY_S
 from opencode_mcp.errors import OpencodeMcpError, ShuttingDownError
+from opencode_mcp.log_events import tell_failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,10 +41,12 @@ if TYPE_CHECKING:
     from fastmcp.server.middleware import CallNext, MiddlewareContext
     from mcp_types import CallToolRequestParams
 
+    from opencode_mcp.callers.call_report import CallReport
     from opencode_mcp.callers.service import Service
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.settings import Settings
 
+    ResendSafety = Literal["not_submitted", "unknown"]
     Handler = Callable[[Any, Reporter], Awaitable[Result | InputRequiredResult]]
 
 log = logging.getLogger(__name__)
@@ -56,7 +61,7 @@ NAMES = (
 )
 #: tools whose errors tell whether their prompt may be sent again
 SUBMITTING = NAMES[:2]
-_RESEND: dict[str, Literal["unknown"]] = {
+_RESEND: dict[str, ResendSafety] = {
     "SUBMISSION_UNCONFIRMED": "unknown",
     "INTERNAL": "unknown",
 }
@@ -76,6 +81,22 @@ class ModelTool(Tool):
     closing: Any = Field(exclude=True)
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Answer a call, and tell the log and the metrics of it."""
+        from opencode_mcp.callers.call_report import CallReport  # noqa: PLC0415
+
+        context = get_context()
+        owner = current_principal(self.settings).name
+        with CallReport(self.name, owner, context) as report:
+            result = await self._answer(arguments, Reporter(context), report)
+            if isinstance(result, InputRequiredResult):
+                report.over_for_input()
+                return InputRequiredToolResult(result)
+            report.over(result)
+        return to_tool_result(result)
+
+    async def _answer(
+        self, arguments: dict[str, Any], reporter: Reporter, report: CallReport
+    ) -> Result | InputRequiredResult:
         """Check the arguments, run the handler, and turn every fault into a result.
 
         The one door for errors: FastMCP would wrap what leaves here, and hide its text.
@@ -83,13 +104,15 @@ class ModelTool(Tool):
         from opencode_mcp.callers.answers import error_result, present_error  # noqa: PLC0415
         from opencode_mcp.callers.wording import advise  # noqa: PLC0415
 
-        reporter = Reporter(get_context())
+        result: Result | InputRequiredResult | None
         try:
             checked = self.model.model_validate(arguments)
         except ValidationError as error:
             why = explain(error, self.parameters)
-            return to_tool_result(error_result("INVALID_ARGUMENT", why))
+            return error_result("INVALID_ARGUMENT", why)
+        report.concerns(named_session(checked))
         # the prompt of a repeated call went out with the first one
+        fallback: ResendSafety
         fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
         try:
             self.closing.check_open()
@@ -98,16 +121,22 @@ class ModelTool(Tool):
                 fallback = "unknown"
                 raise ShuttingDownError(_CUT_SHORT)  # noqa: TRY301 - the one door for errors
         except OpencodeMcpError as error:
-            log.info("call refused", extra={"error_name": error.name, "why": str(error)})
+            report.refused(error)
             result = present_error(error, advise(error, self.settings))
-        except Exception as error:  # the outermost handler of a call: nothing of it may leak
-            log.exception("a tool call failed unexpectedly")
+        except Exception as error:  # noqa: BLE001 - the outermost handler: nothing of it may leak
+            tell_failure(log, error, where="a tool call")
             result = present_error(error)
         if isinstance(result, InputRequiredResult):
-            return InputRequiredToolResult(result)
+            return result
         if result["kind"] == "error" and self.name in SUBMITTING:
             result["resendSafety"] = _RESEND.get(result["error"]["name"], fallback)
-        return to_tool_result(result)
+        return result
+
+
+def named_session(arguments: Arguments) -> str | None:
+    """Return the id that a caller gave, if it was just one."""
+    given = arguments.references if isinstance(arguments, SessionReference) else {}
+    return next(iter(given.values())) if len(given) == 1 else None
 
 
 def to_tool_result(result: Result) -> ToolResult:
@@ -122,6 +151,9 @@ def to_tool_result(result: Result) -> ToolResult:
 class UnknownTool(Middleware):
     """Gives the one fault that no tool can answer, an unknown name, the contract's shape."""
 
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
     async def on_call_tool(
         self,
         context: MiddlewareContext[CallToolRequestParams],
@@ -129,12 +161,17 @@ class UnknownTool(Middleware):
     ) -> ToolResult:
         """Let the call through, and name the tools that there are if it finds none."""
         from opencode_mcp.callers.answers import error_result  # noqa: PLC0415
+        from opencode_mcp.callers.call_report import OTHER, CallReport  # noqa: PLC0415
 
         try:
             return await call_next(context)
         except NotFoundError:
             text = f"there is no tool {context.message.name[:100]!r}; there are: {', '.join(NAMES)}"
-            return to_tool_result(error_result("INVALID_ARGUMENT", text))
+            result = error_result("INVALID_ARGUMENT", text)
+            owner = current_principal(self._settings).name
+            with CallReport(OTHER, owner, context.fastmcp_context) as report:
+                report.over(result)
+            return to_tool_result(result)
 
 
 def explain(error: ValidationError, schema: dict[str, Any]) -> str:
@@ -151,11 +188,15 @@ def explain(error: ValidationError, schema: dict[str, Any]) -> str:
 
 def build_server(service: Service) -> FastMCP:
     """Return the FastMCP server with the tools; it opens and owns nothing."""
+    if service.settings.transport == "http":  # elsewhere nobody scrapes: a start without it
+        from opencode_mcp.metrics import offer_tools  # noqa: PLC0415
+
+        offer_tools(NAMES)
     mcp = FastMCP(
         "opencode-mcp",
         version=__version__,
         instructions=texts.INSTRUCTIONS,
-        middleware=[UnknownTool()],
+        middleware=[UnknownTool(service.settings)],
         request_state_security=RequestStateSecurity(
             keys=[service.state_key],
             # an answer that comes after the ask's deadline still reaches its turn

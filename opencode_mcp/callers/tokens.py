@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mcp.server.auth.provider import AccessToken
 
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings_files import tokens_in
 from opencode_mcp.settings_model import variable
@@ -54,16 +55,14 @@ class Tokens:
         if self._path is None or stamp == self._seen:
             return
         self._seen = stamp
-        extra: dict[str, object] = {"file": str(self._path)}
         try:
             tokens = tokens_in(self._path)
             self._check_count(tokens)
         except ValueError as error:
-            extra["why"] = str(error)
-            log.error("the file of tokens is wrong: the former ones count", extra=extra)  # noqa: TRY400
+            tell(log, Event.TOKENS_WRONG, file=str(self._path), why=str(error))
             return
         self._digests = _digests(tokens)
-        log.info("the file of tokens was read again", extra=extra | {"count": len(tokens)})
+        tell(log, Event.TOKENS_READ, file=str(self._path), count=len(tokens))
 
     def _check_count(self, tokens: Sequence[NamedToken]) -> None:
         if self._only_one and len(tokens) > 1:

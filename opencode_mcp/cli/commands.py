@@ -17,6 +17,7 @@ import click
 
 from opencode_mcp import __version__
 from opencode_mcp.errors import ConfigError, ListenError, StoreError
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -55,10 +56,9 @@ def serve(config: Path | None) -> None:
         settings = load_settings(os.environ, config_file=config)
     except ConfigError as error:
         _leave(str(error), EXIT_USAGE)
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log_level, settings.log_format, content=settings.log_content)
     if settings.ignored_variables:
-        names = ", ".join(settings.ignored_variables)
-        log.info("Kubernetes' service links are ignored", extra={"variables": names})
+        tell(log, Event.VARIABLES_IGNORED, variables=", ".join(settings.ignored_variables))
     try:
         asyncio.run(_serving(settings))
     except (ListenError, StoreError) as error:

@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import InvalidArgumentError, OpencodeUnavailableError
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def _heal(connection: Connection, directory: str) -> bool:
         return False
     if await connection.client.statuses(directory):  # somebody's turn began before
         return False
-    log.warning("a folder's instance is poisoned: disposed", extra={"directory": directory})
+    tell(log, Event.FOLDER_DISPOSED, directory=directory)
     await connection.client.dispose(directory)
     return True
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.answers import Allow, Answer, Ask, Reject, send_answer
 from opencode_mcp.engine.outcome import AskTimes, TurnStatus
 from opencode_mcp.opencode.models import PermissionRequest
-from opencode_mcp.records import ApprovalPolicy
+from opencode_mcp.records import AnsweredBy, ApprovalPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,10 +66,14 @@ class Approvals:
     policy: ApprovalPolicy
     clock: Clock
     timeout_s: float
+    #: of the session and the turn, for the log
+    ids: Mapping[str, str | None] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     #: what was said through us, by the ask's id
     answered: dict[str, Answer] = field(default_factory=dict)
     _rejected: list[tuple[Ask, str]] = field(default_factory=list)
+    #: asks that the log has heard of
+    _told: set[str] = field(default_factory=set)
     #: which asks are being shown to a person, and until when that counts (monotonic seconds)
     _shown: dict[str, float] = field(default_factory=dict)
 
@@ -87,6 +92,13 @@ class Approvals:
             for ask in asks
             if ask.id not in self.answered  # a list that was read before the answer was sent
         }
+
+    def tell_news(self) -> None:
+        """Tell the log of asks that are new."""
+        for ask in self.asks:
+            if ask.id not in self._told:
+                self._told.add(ask.id)
+                telling.ask_seen(self.ids, ask)
 
     @property
     def asks(self) -> list[Ask]:
@@ -107,13 +119,20 @@ class Approvals:
         now = self.clock.monotonic()
         never = self.policy is ApprovalPolicy.NEVER
         why = NEVER if never else f"nobody answered within {self.timeout_s:g} s"
+        by = AnsweredBy.POLICY if never else AnsweredBy.DEADLINE
         due = [one.ask.id for one in self.waiting.values() if never or one.deadline <= now]
         for ask_id in due:
-            await self.reject(client, ask_id, why)
+            await self.reject(client, ask_id, why, by=by)
         return bool(due)
 
     async def reject(
-        self, client: OpencodeClient, ask_id: str, why: str, message: str | None = None
+        self,
+        client: OpencodeClient,
+        ask_id: str,
+        why: str,
+        message: str | None = None,
+        *,
+        by: AnsweredBy,
     ) -> bool:
         """Reject an ask for the reason `why`, which a warning will tell.
 
@@ -125,10 +144,16 @@ class Approvals:
             return False
         takes_one = isinstance(waiting.ask, PermissionRequest)
         text = (message or for_model(why)) if takes_one else None
-        return await self.answer(client, ask_id, Reject(text), why)
+        return await self.answer(client, ask_id, Reject(text), why, by=by)
 
     async def answer(
-        self, client: OpencodeClient, ask_id: str, answer: Answer, why: str | None = None
+        self,
+        client: OpencodeClient,
+        ask_id: str,
+        answer: Answer,
+        why: str | None = None,
+        *,
+        by: AnsweredBy,
     ) -> bool:
         """Answer an ask that was seen waiting. False: it did not, any more. Raises OpencodeError.
 
@@ -149,6 +174,8 @@ class Approvals:
                 self._rejected = [one for one in self._rejected if all(one is not n for n in notes)]
         if done:
             self.answered[ask_id] = answer
+            for one in taken:
+                telling.ask_answered(self.ids, one.ask, by, allowed=isinstance(answer, Allow))
         for one in taken if done else [waiting]:
             self.waiting.pop(one.ask.id, None)
         return done

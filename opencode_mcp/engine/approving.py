@@ -13,7 +13,7 @@ from opencode_mcp.errors import (
     SessionBusyError,
 )
 from opencode_mcp.lifecycle import Phase
-from opencode_mcp.records import ApprovalPolicy
+from opencode_mcp.records import AnsweredBy, ApprovalPolicy
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.answers import Answer
@@ -55,7 +55,8 @@ async def answer_by_caller(
     if waiting is None or view.verdict.is_over or keeper.turn.stop_reason is not None:
         _refuse(session, approval_id)
     check_fits(waiting.ask, answer)
-    if not await keeper.approvals.answer(keeper.connection.client, approval_id, answer):
+    client = keeper.connection.client
+    if not await keeper.approvals.answer(client, approval_id, answer, by=AnsweredBy.CALLER):
         _refuse(session, approval_id)
     return True
 

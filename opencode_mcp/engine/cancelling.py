@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.errors import (
@@ -145,7 +146,10 @@ class Canceller:
         """Keep the wish; nothing can be sent now. Raises `fault` if the turn was over before."""
         if turn.finished_at is not None:
             raise fault
+        known = turn.stop_reason
         turn = await self._store.set_stop_reason(turn, StopReason.CANCEL)
+        if known is None and turn.stop_reason is StopReason.CANCEL:
+            telling.stop_asked(session, turn, StopReason.CANCEL)
         return Cancelled(session, turn, None, accepted=False, fault=fault)
 
     async def _look(self, reached: Reached, turn: Turn) -> tuple[Keeper, Verdict | None]:

@@ -12,6 +12,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.budget import Backoff, Budget, BudgetSpentError
 from opencode_mcp.engine.confirming import remove
 from opencode_mcp.engine.ends import Ended, Unconfirmed, answer_json, answer_of
@@ -27,6 +28,7 @@ from opencode_mcp.errors import (
     OpencodeUnauthorizedError,
     StaleSessionError,
 )
+from opencode_mcp.log_events import Event, only_concerning, tell
 from opencode_mcp.records import EndAction, Tombstone
 
 if TYPE_CHECKING:
@@ -79,21 +81,26 @@ class Ender:
         Raises EndConflictError (an archive over a pending delete) and SessionNotFoundError (it
         ended meanwhile). A cancelled caller lets go; the end goes on.
         """
+        known = session.ending
         session = await self._store.begin_end(session.id, action, default)
+        if known is None or session.ending is None or known.action is not session.ending.action:
+            telling.end_accepted(session, "asked")
         turn = await self._store.turn(session.id, session.turn_count)
         if turn is not None:  # who observes it here is to know why it stops
             self._keepers.learn(turn)
-        return await self.carry_on(session.id)
+        return await self.carry_on(session)
 
     def is_under_way(self, session_id: str) -> bool:
         """Whether this process works on the session's end now."""
         return session_id in self._under_way
 
-    async def carry_on(self, session_id: str) -> Ended | Unconfirmed:
+    async def carry_on(self, session: Session) -> Ended | Unconfirmed:
         """Carry out an end that was accepted before, or join whoever is at it in this process."""
+        session_id = session.id
         task = self._under_way.get(session_id)
         if task is None:
-            task = self._keepers.spawn(self._within_limit(session_id), finish_at_exit=True)
+            with only_concerning(**telling.ids_of(session)):  # it outlives the call that asks
+                task = self._keepers.spawn(self._within_limit(session_id), finish_at_exit=True)
             self._under_way[session_id] = task
             task.add_done_callback(lambda _: self._under_way.pop(session_id, None))
         return await asyncio.shield(task)
@@ -121,6 +128,7 @@ class Ender:
         ending = session.ending if session else None
         action = ending.action if ending else EndAction.DELETE
         await self._put_off(session_id, reason, cause)
+        telling.end_unconfirmed({"session_id": session_id}, action, reason)
         return Unconfirmed(session_id, action, reason, cause)
 
     async def _put_off(self, session_id: str, reason: str, cause: OpencodeMcpError | None) -> None:
@@ -128,7 +136,6 @@ class Ender:
         if not isinstance(cause, InstanceUnreachableError):
             next_at = self._clock.now() + self._backoff.failed(session_id)
             await self._store.note_next_try(session_id, next_at, reason)
-        log.warning("end not confirmed", extra={"session_id": session_id, "why": reason})
 
     def _forget(self, session_id: str) -> None:
         self._backoff.forget(session_id)
@@ -146,8 +153,7 @@ class Ender:
                     raise
                 except (OpencodeError, StaleSessionError, LeaseLostError) as error:
                     last = error
-                    extra = {"session_id": session_id, "why": str(error)}
-                    log.info("an attempt to end did not come through", extra=extra)
+                    tell(log, Event.END_ATTEMPT_FAILED, why=str(error))
                 await budget.pause(next(pauses))
         except BudgetSpentError as spent:
             raise spent from last
@@ -261,4 +267,6 @@ class Ender:
         self._forget(session.id)
         note = warnings_of([Notice.SESSION_ENDED], None)
         self._keepers.forget(session.id, Verdict(TurnStatus.CANCELLED, warnings=note))
-        log.info("session ended", extra={"session_id": session.id, "action": ended.action.value})
+        since = session.ending.since if session.ending else tombstone.ended_at
+        elapsed_s = max(0.0, (tombstone.ended_at - since).total_seconds())
+        telling.end_confirmed(session, ended, elapsed_s)

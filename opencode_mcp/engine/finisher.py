@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.budget import Backoff
 from opencode_mcp.engine.ends import Unconfirmed
 from opencode_mcp.engine.instances import Connection
@@ -25,6 +26,8 @@ from opencode_mcp.errors import (
     StaleSessionError,
     StoreError,
 )
+from opencode_mcp.log_events import Event, only_concerning, tell, tell_failure
+from opencode_mcp.records import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -95,7 +98,8 @@ class Finisher:
 
     async def __aenter__(self) -> Self:
         """Begin to work."""
-        self._task = asyncio.create_task(self._work(), name="finisher")
+        with only_concerning():  # whichever call comes first, this is not for it
+            self._task = asyncio.create_task(self._work(), name="finisher")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -113,10 +117,9 @@ class Finisher:
                 if await self._store.has_starts(self._clock.now() - OLD_START):
                     self._try(_STARTS, self._settle_starts)
             except StoreError as error:
-                log.warning("unfinished work cannot be read", extra={"why": str(error)})
-            except Exception:
-                # Top of a task: a bug in here must not leave everything unfinished.
-                log.exception("a round of the finisher failed")
+                tell(log, Event.WORK_UNREADABLE, why=str(error))
+            except Exception as error:  # noqa: BLE001 - top of a task: it must go on
+                tell_failure(log, error, where="a round of the finisher")
             await self._clock.sleep(ROUND_S * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
 
     def _try(
@@ -136,7 +139,7 @@ class Finisher:
         except OpencodeMcpError as error:
             pause = self._backoff.failed(name)
             self._put_off_until[name] = self._clock.monotonic() + pause.total_seconds()
-            log.info("put off", extra={"intent": name, "why": str(error)})
+            tell(log, Event.WORK_PUT_OFF, intent=name, why=str(error))
         else:
             self._forget(name)
         finally:
@@ -200,15 +203,21 @@ class Finisher:
             return
         turn = newest
         if turn.number < session.turn_count:  # a later prompt was let in: it was seen to be over
-            await self._store.finish_turn(turn)
+            await self._over_unseen(session, turn)
             return
         if turn.holder != self._keepers.holder:  # it is dead or hangs: the turn is ours now
             turn = replace(turn, holder=None)
         found = await self._instances.glance(session)
         if isinstance(found, Connection):
+            tell(log, Event.TURN_TAKEN_UP, **telling.ids_of(session, turn), turn=turn.number)
             await self._keepers.take_up(self._keepers.make(found, session, turn))
         else:  # proven dead: nothing of it runs any more (facts 9.1); no need to start one
-            await self._store.finish_turn(turn)
+            await self._over_unseen(session, turn)
+
+    async def _over_unseen(self, session: Session, turn: Turn) -> None:
+        await self._store.finish_turn(turn)
+        elapsed_s = max(0.0, (self._clock.now() - turn.created_at).total_seconds())
+        telling.turn_over_unseen(session, turn, elapsed_s)
 
     async def _sweep_idle(self) -> None:
         """Accept the end of what nobody used for so long; the next sweep carries it out."""
@@ -222,7 +231,8 @@ class Finisher:
         before = self._clock.now() - rule.ttl
         for session in await self._store.idle_sessions(before, _BATCH):
             if await self._store.begin_idle_end(session.id, before, rule.action):
-                log.info("session idle for too long: ending", extra={"session_id": session.id})
+                ending = Ending(rule.action, self._clock.now())
+                telling.end_accepted(replace(session, ending=ending), "idle")
 
     def _has_jumped(self) -> bool:
         """Whether the wall clock was set ahead since the last look."""
@@ -244,10 +254,8 @@ class Finisher:
         Raises InstanceUnreachableError: when this process tries again is its own affair, since
         another one may reach the instance.
         """
-        end = await self._ender.carry_on(session.id)
-        if not isinstance(end, Unconfirmed):
-            log.info("end finished in the background", extra={"session_id": session.id})
-        elif isinstance(end.cause, InstanceUnreachableError):
+        end = await self._ender.carry_on(session)
+        if isinstance(end, Unconfirmed) and isinstance(end.cause, InstanceUnreachableError):
             raise end.cause
 
     async def _settle_starts(self) -> None:

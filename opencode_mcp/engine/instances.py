@@ -9,16 +9,19 @@ after the first one's *proven* death, or not at all.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.errors import (
     InstanceUnreachableError,
+    OpencodeError,
     OpencodeUnauthorizedError,
     OpencodeUnavailableError,
     StaleSessionError,
 )
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.events import EventHub
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from opencode_mcp.opencode.managed import StartSettings
     from opencode_mcp.records import Session
     from opencode_mcp.store.store import Store
+
+log = logging.getLogger(__name__)
 
 REBIND = "If its address changed for good, an operator can move its sessions to another instance."
 
@@ -109,6 +114,7 @@ class Instances:
                     connection.instance.id
                 ):
                     return connection
+                tell(log, Event.OPENCODE_DIED, instance_id=connection.instance.id)
                 await self._bury(connection.instance)
             connection = await self._connect_own()
             self._own_id = connection.instance.id
@@ -225,9 +231,17 @@ class Instances:
                 instance, own.url, own.username, own.password
             )
             # once, before anything is sent: its routes may mean something else (case 27)
-            await connection.client.health()
+            health = await connection.client.health()
+            version = health.version
+            tell(
+                log, Event.OPENCODE_ATTACHED, instance_id=instance.id, url=own.url, version=version
+            )
             return connection
-        live = await self._managed.join_or_start(own)
+        try:
+            live = await self._managed.join_or_start(own)
+        except OpencodeError as error:
+            tell(log, Event.OPENCODE_START_FAILED, error_name=error.name, why=str(error))
+            raise
         instance = Instance(
             id=live.id,
             kind=InstanceKind.MANAGED,
@@ -259,6 +273,7 @@ class Instances:
 
     async def _bury(self, instance: Instance) -> None:
         """Write down a proven death, then remove the files that proved it."""
+        tell(log, Event.OPENCODE_GONE, instance_id=instance.id)
         dead = replace(instance, dead=True)
         await self._store.put_instance(dead)
         self._managed.forget(instance.id)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.approvals import Approvals
 from opencode_mcp.engine.budget import BudgetSpentError
 from opencode_mcp.engine.halting import Halt
@@ -20,6 +20,7 @@ from opencode_mcp.engine.observing import UNCLEAR_POLL_S, Observer
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.engine.racing import unless
+from opencode_mcp.engine.trouble import TROUBLE_PAUSE_S, met_again, passed
 from opencode_mcp.errors import (
     InstanceUnreachableError,
     OpencodeError,
@@ -27,14 +28,15 @@ from opencode_mcp.errors import (
     StoreError,
 )
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from datetime import datetime
 
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances
+    from opencode_mcp.engine.trouble import Trouble
     from opencode_mcp.opencode.events import Watch
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
@@ -45,24 +47,8 @@ T = TypeVar("T")
 
 #: how often a turn is read although no event came: a lost event costs at most this
 POLL_S = 5.0
-#: how long to wait while OpenCode cannot be asked; an event wakes earlier
-TROUBLE_PAUSE_S = 1.0
 #: what may pass: OpenCode or the database cannot be asked now
 _TROUBLES = (OpencodeError, InstanceUnreachableError, StoreError)
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """OpenCode cannot be asked about the turn now."""
-
-    error: Exception
-    since: datetime
-    next_at: datetime
-
-    @property
-    def reason(self) -> str:
-        """What went wrong, in words."""
-        return str(self.error) or "OpenCode did not answer in time"
 
 
 class Keeper:
@@ -82,7 +68,8 @@ class Keeper:
         loop_limit: int,
     ) -> None:
         """`loop_limit`: a turn of so many steps without progress is stopped; 0: never."""
-        self.approvals = Approvals(session.approval_policy, clock, approval_timeout_s)
+        ids = telling.ids_of(session, turn)
+        self.approvals = Approvals(session.approval_policy, clock, approval_timeout_s, ids)
         self.observer = Observer(
             connection, session, turn, store=store, clock=clock, approvals=self.approvals
         )
@@ -102,10 +89,11 @@ class Keeper:
         self.crossed_out = asyncio.Event()
         self._changed = asyncio.Event()
         self._poke = asyncio.Event()
-        deadline_s = (turn.deadline_at - clock.now()).total_seconds()
         limit_s = (turn.deadline_at - turn.created_at).total_seconds()
+        left_s = (turn.deadline_at - clock.now()).total_seconds()
         # a clock that jumped must not give a turn more time than its own limit
-        self._deadline = clock.monotonic() + min(deadline_s, limit_s)
+        self._deadline = clock.monotonic() + min(left_s, limit_s)
+        self._began = self._deadline - limit_s
 
     @property
     def connection(self) -> Connection:
@@ -126,6 +114,11 @@ class Keeper:
     def turn(self) -> Turn:
         """The turn as it was last read from the store."""
         return self.observer.turn
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the turn was submitted."""
+        return self._clock.monotonic() - self._began
 
     async def changed(self, timeout_s: float) -> bool:
         """Wait until there is news, at most `timeout_s`; whether there is."""
@@ -170,6 +163,7 @@ class Keeper:
             except (*_TROUBLES, BudgetSpentError) as error:
                 await self._sit_out(error)
             else:
+                passed(self.trouble, self._clock, self.session, self.turn)
                 self.trouble = None
         self.observer.history.forget()
         return self.verdict
@@ -179,7 +173,7 @@ class Keeper:
         try:
             self.observer.turn = await self._store.finish_turn(self.turn)
         except StoreError:  # its session has ended, or the finisher finds it again
-            log.debug("turn not crossed out", extra={"session_id": self.session.id})
+            tell(log, Event.TURN_NOT_CROSSED_OUT)
         self.crossed_out.set()
         await self.halt.guard()
 
@@ -193,6 +187,8 @@ class Keeper:
         self._poke.clear()
         if verdict is not None:
             self._publish(verdict)
+        if self.is_owned:
+            self.approvals.tell_news()
         if self.session.phase is Phase.QUARANTINED and self.observer.seen:
             await free_if_settled(self._store, self.observer, moved=False)
         if self.verdict.is_over:
@@ -202,6 +198,7 @@ class Keeper:
             self.learn(await self._to_stop(reason))
         if self._is_to_stop_it() and not self.observer.proven_over:
             await self.halt.carry_out()
+            tell(log, Event.STOP_CONFIRMED)
             return
         left_s = self._deadline - self._clock.monotonic()
         if self.turn.stop_reason is None and self.is_owned:
@@ -224,10 +221,14 @@ class Keeper:
 
     async def _to_stop(self, reason: StopReason) -> Turn:
         """Record why the turn stops; one whose session has ended is stopped all the same."""
+        known = self.turn.stop_reason
         try:
-            return await self._store.set_stop_reason(self.turn, reason)
+            turn = await self._store.set_stop_reason(self.turn, reason)
         except StaleSessionError:
-            return replace(self.turn, stop_reason=reason)
+            turn = replace(self.turn, stop_reason=reason)
+        if known is None and turn.stop_reason is reason:
+            telling.stop_asked(self.session, turn, reason)
+        return turn
 
     def _reason_to_stop(self) -> StopReason | None:
         """Return why the turn must not go on, whoever watches it: too long, or in circles."""
@@ -242,14 +243,7 @@ class Keeper:
 
     async def _sit_out(self, error: Exception) -> None:
         """Note why OpenCode cannot be asked, wait, and follow the session if its instance died."""
-        now = self._clock.now()
-        since = self.trouble.since if self.trouble else now
-        if self.trouble is None:
-            log.warning(
-                "turn cannot be observed now",
-                extra={"session_id": self.session.id, "why": str(error)},
-            )
-        self.trouble = Trouble(error, since, now + timedelta(seconds=TROUBLE_PAUSE_S))
+        self.trouble = met_again(self.trouble, error, self._clock, self.session, self.turn)
         self._announce()
         await self._wait(TROUBLE_PAUSE_S)
         await self._follow_the_session()

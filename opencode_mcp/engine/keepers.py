@@ -7,8 +7,10 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.keeper import Keeper
 from opencode_mcp.errors import ShuttingDownError, StaleSessionError
+from opencode_mcp.log_events import only_concerning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -191,6 +193,8 @@ class Keepers:
 
 
 async def _run(keeper: Keeper, watch: Watch, stack: ExitStack) -> None:
-    with stack:
-        await keeper.run(watch)
+    with stack, only_concerning(**telling.ids_of(keeper.session, keeper.turn)):
+        verdict = await keeper.run(watch)
+        if keeper.is_owned:  # else its own process tells
+            telling.turn_over(keeper.session, keeper.turn, verdict, keeper.elapsed_s)
         await keeper.cross_out()

@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.errors import LeaseLostError, StoreError
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,10 +74,7 @@ class Leases:
             return False
         if now - since < LEASE_S:
             return False
-        log.warning(
-            "the holder of a lease does not renew it: taken over",
-            extra={"session_id": session_id, "holder": holder},
-        )
+        tell(log, Event.LEASE_TAKEN_OVER, session_id=session_id, holder=holder)
         return True
 
 
@@ -128,6 +126,7 @@ class HeldLease:
                 self._until = since
                 return
             except StoreError as error:  # tried again while it holds
-                log.warning("a lease was not renewed", extra={"why": str(error)})
+                session_id = self._lease.session_id
+                tell(log, Event.LEASE_NOT_RENEWED, session_id=session_id, why=str(error))
             else:
                 self._until = since + LEASE_S

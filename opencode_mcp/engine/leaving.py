@@ -10,8 +10,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Self
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.closing import TURNS_BY_S
 from opencode_mcp.errors import OpencodeMcpError
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.records import ExitAction, StopReason
 
 if TYPE_CHECKING:
@@ -101,13 +103,14 @@ class Leaver:
             if turn is None or turn.finished_at is not None:
                 return
             if self._action is ExitAction.END:
-                await self._store.begin_end(session_id, None, self._end_action)
+                ending = await self._store.begin_end(session_id, None, self._end_action)
+                telling.end_accepted(ending, "exit")
             elif self._action is ExitAction.ABORT:
-                await self._store.set_stop_reason(turn, StopReason.CANCEL)
+                turn = await self._store.set_stop_reason(turn, StopReason.CANCEL)
+                telling.stop_asked(session, turn, StopReason.CANCEL)
         except OpencodeMcpError as error:
             _log_failure(session_id, error)
 
 
 def _log_failure(session_id: str, error: Exception) -> None:
-    extra = {"session_id": session_id, "why": str(error)}
-    log.warning("a turn could not be parted with at exit", extra=extra)
+    tell(log, Event.TURN_NOT_PARTED, session_id=session_id, why=str(error))

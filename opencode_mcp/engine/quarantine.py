@@ -6,15 +6,20 @@ it was sent to is proven dead and the message is not there, so nobody ever will 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.telling import ids_of
 from opencode_mcp.errors import OpencodeError, OpencodeNotFoundError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.log_events import Event, tell
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.observing import Observer
     from opencode_mcp.records import Session
     from opencode_mcp.store.store import Store
+
+log = logging.getLogger(__name__)
 
 
 async def free_if_settled(store: Store, observer: Observer, *, moved: bool) -> Session:
@@ -37,4 +42,6 @@ async def free_if_settled(store: Store, observer: Observer, *, moved: bool) -> S
         observer.session = await store.move(session, Phase.ACTIVE)
     except StaleSessionError:  # somebody else freed or ended it
         observer.session = await store.resolve(session.id) or session
+    else:
+        tell(log, Event.SESSION_FREED, **ids_of(session, observer.turn))
     return observer.session

@@ -6,6 +6,8 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from opencode_mcp.log_events import Event, tell
+
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection
@@ -40,5 +42,5 @@ async def settle_old_starts(store: Store, connection: Connection, clock: Clock) 
         left = await find_start(connection.client, start)
         if left is not None:
             await connection.client.delete_session(left.id)
-            log.info("an untracked session was deleted", extra={"session_id": left.id})
+            tell(log, Event.UNTRACKED_SESSION_DELETED, session_id=left.id, owner=start.owner)
         await store.drop_start(start.token)

@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.reading import Asks, Tree, read_asks, read_busy, read_tree
 from opencode_mcp.errors import (
     OpencodeFailedError,
@@ -18,7 +19,7 @@ from opencode_mcp.errors import (
     OpencodeProtocolError,
     ResponseTooLargeError,
 )
-from opencode_mcp.records import Submission
+from opencode_mcp.records import AnsweredBy, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -151,8 +152,10 @@ async def _reject(client: OpencodeClient, stopped: Stopped, budget: Budget) -> N
         left_s = budget.left_s()
         if await client.reject_permission(permission.id, directory, timeout_s=left_s):
             stopped.rejected_permissions += 1
+            telling.ask_answered({}, permission, AnsweredBy.STOP, allowed=False)
     for question in asks.questions:
         directory = directory_of[question.session_id]
         left_s = budget.left_s()
         if await client.reject_question(question.id, directory, timeout_s=left_s):
             stopped.rejected_questions += 1
+            telling.ask_answered({}, question, AnsweredBy.STOP, allowed=False)

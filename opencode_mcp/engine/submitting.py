@@ -7,9 +7,11 @@ session in quarantine.
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine import telling
 from opencode_mcp.errors import (
     OpencodeError,
     OpencodeNotFoundError,
@@ -17,6 +19,7 @@ from opencode_mcp.errors import (
     SubmissionUnconfirmedError,
 )
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.client import Prompt
 from opencode_mcp.records import StopReason
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.keepers import Keepers
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
+
+log = logging.getLogger(__name__)
 
 #: how often, and how long apart, a prompt whose answer was lost is looked for
 _LOOKS = 8
@@ -59,6 +64,7 @@ class Submitter:
                     observe()  # should it come after all, it is watched
                     raise _unconfirmed(session) from error
             observe()
+        telling.turn_submitted(session, turn, prompt)
         self._keepers.spawn(self._stop_if_ended(keeper))
         return keeper
 
@@ -83,6 +89,7 @@ class Submitter:
     async def _quarantine(self, session: Session) -> Session:
         current = await self._store.resolve(session.id)
         if current is not None and current.phase is Phase.ACTIVE:
+            tell(log, Event.SESSION_QUARANTINED)
             return await self._store.move(current, Phase.QUARANTINED)
         return current or session
 

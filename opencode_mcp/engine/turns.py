@@ -10,6 +10,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine import telling
 from opencode_mcp.engine.admission import check_choice, warm
 from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
 from opencode_mcp.engine.reading import Tree, read_asks, read_tree
@@ -22,7 +23,8 @@ from opencode_mcp.errors import (
     StaleSessionError,
 )
 from opencode_mcp.lifecycle import Phase
-from opencode_mcp.records import Session, StartIntent, Submission, Turn
+from opencode_mcp.log_events import concerning
+from opencode_mcp.records import AnsweredBy, Session, StartIntent, Submission, Turn
 
 if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
@@ -78,8 +80,9 @@ class Turns:
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
-        with self._keepers.submitting(session.id):
+        with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
             await self._store.track(start.token, session, turn)
+            telling.session_started(session)
             tracked = await self._store.resolve(session.id) or session
             return await self._submitter.submit(connection, tracked, turn, request.prompt)
 
@@ -104,7 +107,7 @@ class Turns:
             boundary=newest.messages[-1].info.id if newest.messages else None,
             timeout_s=request.timeout_s,
         )
-        with self._keepers.submitting(session.id):
+        with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
             session = await self._begin(session, turn, request)
             return await self._submitter.submit(connection, session, turn, request.prompt)
 
@@ -236,6 +239,10 @@ class Turns:
         client = connection.client
         asks = await read_asks(client, tree, timeout_s=None)
         for permission in asks.permissions:
-            await client.reject_permission(permission.id, tree.directory_of[permission.session_id])
+            directory = tree.directory_of[permission.session_id]
+            if await client.reject_permission(permission.id, directory):
+                telling.ask_answered({}, permission, AnsweredBy.LEFTOVER, allowed=False)
         for question in asks.questions:
-            await client.reject_question(question.id, tree.directory_of[question.session_id])
+            directory = tree.directory_of[question.session_id]
+            if await client.reject_question(question.id, directory):
+                telling.ask_answered({}, question, AnsweredBy.LEFTOVER, allowed=False)

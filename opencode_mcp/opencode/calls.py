@@ -24,6 +24,9 @@ DEFAULT_MAX_BYTES = 4 * 1024 * 1024
 #: a page of messages holds whole prompts and tool outputs; 60 MB was seen (facts 8.6)
 MESSAGES_MAX_BYTES = 128 * 1024 * 1024
 
+#: the name of a route that is not among `ROUTES`
+OTHER_ROUTE = "other"
+
 #: one escape in a JSON string: a pair of surrogates, or one of them alone, or any other
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 #: one of our own field names; whatever else stands in a place (an id, a file name) is content
@@ -36,6 +39,35 @@ class CallKind(Enum):
     READ = auto()
     CHANGE = auto()
     SUBMISSION = auto()
+
+
+#: what we ask OpenCode for, by the name that metrics and logs have for it: no id is in it
+ROUTES = {
+    "GET /global/health": CallKind.READ,
+    "GET /global/event": CallKind.READ,
+    "GET /path": CallKind.READ,
+    "GET /agent": CallKind.READ,
+    "GET /config/providers": CallKind.READ,
+    "POST /instance/dispose": CallKind.CHANGE,
+    "POST /session": CallKind.SUBMISSION,
+    "GET /session": CallKind.READ,
+    "GET /session/status": CallKind.READ,
+    "GET /session/{id}": CallKind.READ,
+    "PATCH /session/{id}": CallKind.CHANGE,
+    "DELETE /session/{id}": CallKind.CHANGE,
+    "GET /session/{id}/children": CallKind.READ,
+    "GET /session/{id}/message": CallKind.READ,
+    "GET /session/{id}/message/{id}": CallKind.READ,
+    "POST /session/{id}/prompt_async": CallKind.SUBMISSION,
+    "POST /session/{id}/abort": CallKind.CHANGE,
+    "GET /permission": CallKind.READ,
+    "POST /permission/{id}/reply": CallKind.SUBMISSION,
+    "GET /question": CallKind.READ,
+    "POST /question/{id}/reply": CallKind.SUBMISSION,
+    "POST /question/{id}/reject": CallKind.CHANGE,
+    OTHER_ROUTE: CallKind.READ,
+}
+_WORDS = frozenset(word for route in ROUTES for word in route.partition(" ")[2].split("/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +84,13 @@ class Call:
     #: limit for the answer's body
     max_bytes: int = DEFAULT_MAX_BYTES
     content_type: str = "application/json"
+
+    @property
+    def route(self) -> str:
+        """The route without what varies: one of `ROUTES`."""
+        words = [word if word in _WORDS else "{id}" for word in self.path.split("/")]
+        route = f"{self.method} {'/'.join(words)}"
+        return route if route in ROUTES else OTHER_ROUTE
 
     @property
     def may_change(self) -> bool:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.errors import OpencodeError
+from opencode_mcp.log_events import only_concerning, tell_failure
 from opencode_mcp.opencode.sse import Event, SseParser, read_event
+from opencode_mcp.opencode.stream_loss import StreamLoss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from opencode_mcp.opencode.client import OpencodeClient
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 #: `server.connected` comes at once (facts 3.1); a stream that opens and says nothing is dead
 _FIRST_EVENT_S = 10.0
@@ -153,6 +155,7 @@ class EventHub:
         self._wanted = asyncio.Event()
         self._watches: dict[str, list[Watch]] = {}
         self._parents: dict[str, str] = {}  # child -> parent, of every session heard of
+        self._loss = StreamLoss(client.base_url, clock)
         self._deleted: dict[str, None] = {}  # in the order in which it was heard
         self._reader: asyncio.Task[None] | None = None
 
@@ -161,7 +164,9 @@ class EventHub:
         return session_id in self._deleted
 
     async def __aenter__(self) -> Self:
-        self._reader = asyncio.create_task(self._follow(), name=f"events {self._client.base_url}")
+        with only_concerning():  # whichever call connects first, the stream is not for it
+            name = f"events {self._client.base_url}"
+            self._reader = asyncio.create_task(self._follow(), name=name)
         return self
 
     async def __aexit__(
@@ -201,13 +206,11 @@ class EventHub:
                 reason = str(error)
             except TimeoutError:
                 reason = "it is silent"
-            except Exception:
-                # Top of a task: a bug in here must not leave everybody asleep.
-                logger.exception("the event stream of %s failed", self._client.base_url)
+            except Exception as error:  # noqa: BLE001 - top of a task: it must go on
+                tell_failure(log, error, where="an event stream", url=self._client.base_url)
                 reason = "see above"
             failures = 0 if self.spoken else failures + 1
-            level = logging.DEBUG if failures > 1 else logging.WARNING
-            logger.log(level, "no event stream of %s now: %s", self._client.base_url, reason)
+            self._loss.lost(reason, was_up=self.spoken)
             self._mark_gap()
             await self._clock.sleep(_pause_s(failures))
 
@@ -273,6 +276,7 @@ class EventHub:
         if not self.spoken:
             self.spoken = True
             self._wake_all()
+            self._loss.back()
 
     def _mark_gap(self) -> None:
         if self.spoken:

@@ -17,6 +17,7 @@ import asyncio
 import io
 import logging
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -33,9 +34,12 @@ from opencode_mcp.errors import (
     OpencodeUnavailableError,
     ResponseTooLargeError,
 )
+from opencode_mcp.log_events import Event, tell
+from opencode_mcp.metrics import request_repeated
 from opencode_mcp.opencode.answers import error_tag, refusal, retry_after_s
 from opencode_mcp.opencode.calls import Answer, Call, CallKind, decode
 from opencode_mcp.opencode.gathering import gathered
+from opencode_mcp.opencode.measuring import measured
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
 
     from opencode_mcp.clock import Clock
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -153,11 +157,15 @@ class Http:
             retry=_retry_submission if call.kind is CallKind.SUBMISSION else _retry_repeatable,
             wait=wait,
             stop=stop,
-            before_sleep=_log_retry,
+            before_sleep=partial(_tell_retry, call),
             reraise=True,
         )
 
     async def _try(self, call: Call, deadline: float) -> Answer:
+        with measured(call, self._clock, deadline):
+            return await self._ask(call, deadline)
+
+    async def _ask(self, call: Call, deadline: float) -> Answer:
         left_s = max(deadline - self._clock.monotonic(), 0.001)
         try:
             async with self._session.request(
@@ -282,6 +290,8 @@ _retry_repeatable = tenacity.retry_if_exception(_is_repeatable)
 _retry_submission = tenacity.retry_if_exception(_is_unsent)
 
 
-def _log_retry(state: tenacity.RetryCallState) -> None:
+def _tell_retry(call: Call, state: tenacity.RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    logger.debug("trying again in %.2f s: %s", state.upcoming_sleep, error)
+    request_repeated(call.kind.name.lower(), call.route)
+    pause_ms = round(state.upcoming_sleep * 1000)
+    tell(log, Event.REQUEST_REPEATED, route=call.route, pause_ms=pause_ms, why=str(error))

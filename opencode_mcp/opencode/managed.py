@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import shutil
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from uuid import uuid4
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.errors import OpencodeStartError
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.instance_file import (
     State,
     clients_path,
@@ -36,6 +38,8 @@ from opencode_mcp.opencode.start_faults import no_binary, not_started, start_fau
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
+
+log = logging.getLogger(__name__)
 
 #: the last words of an instance that nobody has used
 _NEVER_READY = frozenset({State.STARTING, State.FAILED, State.UNSUPPORTED})
@@ -124,8 +128,14 @@ class ManagedInstances:
         deadline = self._clock.monotonic() + self._startup_timeout_s
         async with self._one_at_a_time, self._starting(key, deadline):
             for instance_id in self._candidates(key):
+<<<<<<< HEAD
                 live = await self._join(instance_id, deadline)
                 if live is not None and await answers_here(live.url, live.username, live.password):
+=======
+                joined_before = instance_id in self._joined
+                if (live := await self._join(instance_id, deadline)) is not None:
+                    _tell_joined(live, joined_before=joined_before)
+>>>>>>> main
                     return live
                 self._leave(instance_id)
             return await self._start(settings, binary, key)
@@ -137,7 +147,9 @@ class ManagedInstances:
         """
         joined_before = instance_id in self._joined
         found = self._enter(instance_id)
-        if not isinstance(found, LiveInstance) and not joined_before:
+        if isinstance(found, LiveInstance):
+            _tell_joined(found, joined_before=joined_before)
+        elif not joined_before:
             self._leave(instance_id)
         return found
 
@@ -163,6 +175,7 @@ class ManagedInstances:
         """Let go of all instances. One that nobody else uses stops, in its own time."""
         for instance_id in list(self._joined):
             self._leave(instance_id)
+            tell(log, Event.OPENCODE_LEFT, instance_id=instance_id)
 
     @asynccontextmanager
     async def _starting(self, key: str, deadline: float) -> AsyncIterator[None]:
@@ -257,10 +270,12 @@ class ManagedInstances:
         self._joined[instance_id] = lock
         try:
             await self._launch(orders)
-            return await self._ready(instance_id, binary)
+            live = await self._ready(instance_id, binary)
         except BaseException:
             self._leave(instance_id)
             raise
+        tell(log, Event.OPENCODE_STARTED, instance_id=live.id, version=live.version)
+        return live
 
     async def _launch(self, orders: Orders) -> None:
         try:
@@ -284,3 +299,8 @@ class ManagedInstances:
                 raise start_fault(binary, record)
             await self._clock.sleep(_POLL_S)
         raise not_started(binary, ("its supervisor does not answer",))
+
+
+def _tell_joined(live: LiveInstance, *, joined_before: bool) -> None:
+    if not joined_before:
+        tell(log, Event.OPENCODE_JOINED, instance_id=live.id, version=live.version)

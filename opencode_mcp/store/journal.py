@@ -13,6 +13,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from opencode_mcp.log_events import Event, tell
 from opencode_mcp.store.door import primary_code
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def use_best(connection: sqlite3.Connection, path: Path) -> None:
     if _set(connection) == "wal":
         return
     if not can_share_memory(path) or _set(connection, "WAL") != "wal":
-        _tell(path)
+        tell(log, Event.NO_WAL, database=str(path))
 
 
 def leave_wal(connection: sqlite3.Connection, path: Path) -> None:
@@ -43,7 +44,7 @@ def leave_wal(connection: sqlite3.Connection, path: Path) -> None:
     For a connection in exclusive locking mode, which needs no shared memory.
     """
     _set(connection, "DELETE")
-    _tell(path)
+    tell(log, Event.NO_WAL, database=str(path))
 
 
 def lacks_shared_memory(error: sqlite3.Error, path: Path) -> bool:
@@ -83,14 +84,6 @@ def _set(connection: sqlite3.Connection, mode: str | None = None) -> str:
     """Ask for a journal mode, if one is named, and return the one there is."""
     asked = "" if mode is None else f" = {mode}"
     return str(connection.execute(f"PRAGMA journal_mode{asked}").fetchone()[0])
-
-
-def _tell(path: Path) -> None:
-    log.warning(
-        "the file system of the tracking database cannot share memory between processes: it is"
-        " used without a WAL, and calls may wait for each other's writes; a local disk is faster",
-        extra={"database": str(path)},
-    )
 
 
 def _remove(probe: Path) -> None:

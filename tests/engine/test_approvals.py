@@ -15,7 +15,7 @@ from opencode_mcp.engine.effects import ToolCall
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.reading import Tree
 from opencode_mcp.opencode.client import OpencodeClient
-from opencode_mcp.records import ApprovalPolicy
+from opencode_mcp.records import AnsweredBy, ApprovalPolicy
 from tests.engine.asks import permission, question
 from tests.opencode.fake_server import FakeServer, says
 
@@ -113,7 +113,7 @@ async def test_a_rejection_tells_of_what_it_took_along(
     child = permission("per_3", "ses_child")
     found.saw([permission(), permission("per_2"), question(), child], _TREE)
     server.script(says(body=True), says([]))
-    assert await found.reject(client, "per_1", "somebody said no")
+    assert await found.reject(client, "per_1", "somebody said no", by=AnsweredBy.PERSON)
 
     assert [ask.id for ask in found.asks] == ["que_1", "per_3"]
     assert messages(found) == ["2 asks were rejected, because somebody said no: bash ls; bash ls"]
@@ -133,7 +133,7 @@ async def test_a_rejection_is_told_although_the_turn_is_over_before_the_ask_is_s
         return web.json_response([])
 
     server.script(says(body=True), over_already)
-    assert await found.reject(client, "per_1", "somebody said no")
+    assert await found.reject(client, "per_1", "somebody said no", by=AnsweredBy.PERSON)
     assert told == ["1 ask was rejected, because somebody said no: bash ls"]
     assert messages(found) == told
 
@@ -145,7 +145,7 @@ async def test_a_rejection_that_came_to_nothing_is_not_told(
     found.saw([permission()], _TREE)
     gone = {"_tag": "PermissionNotFoundError", "requestID": "per_1", "message": "no"}
     server.script(says(gone, 404))
-    assert not await found.reject(client, "per_1", "somebody said no")
+    assert not await found.reject(client, "per_1", "somebody said no", by=AnsweredBy.PERSON)
     assert not messages(found)
 
 
@@ -155,7 +155,7 @@ async def test_what_a_caller_rejects_is_not_told_back_as_a_warning(
     found = approvals(clock)
     found.saw([permission()], _TREE)
     server.script(says(body=True), says([]))
-    assert await found.answer(client, "per_1", Reject("use ls"))
+    assert await found.answer(client, "per_1", Reject("use ls"), by=AnsweredBy.CALLER)
     assert not messages(found)
 
 
@@ -165,7 +165,7 @@ async def test_a_list_that_was_read_before_the_answer_brings_no_ask_back(
     found = approvals(clock)
     found.saw([permission()], _TREE)
     server.script(says(body=True), says([]))
-    assert await found.answer(client, "per_1", Reject())
+    assert await found.answer(client, "per_1", Reject(), by=AnsweredBy.CALLER)
     found.saw([permission()], _TREE)
     assert not found.asks
 
@@ -176,7 +176,7 @@ async def test_what_does_not_wait_is_not_answered(
     found = approvals(clock)
     found.saw([permission()], _TREE)
     found.saw_none()
-    assert not await found.answer(client, "per_1", Allow())
+    assert not await found.answer(client, "per_1", Allow(), by=AnsweredBy.CALLER)
     assert not server.seen
 
 

@@ -46,6 +46,7 @@ INDEXES = [
     "sessions_by_owner",
     "sessions_by_update",
     "sessions_ending",
+    "sessions_quarantined",
     "starts_by_instance",
     "starts_by_owner",
     "tombstones_by_end",
@@ -161,7 +162,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     error = refusal(path)
     assert isinstance(error, SchemaTooNewError)
     assert "99" in str(error)
-    assert "knows 3" in str(error)
+    assert "knows 4" in str(error)
     assert path.read_bytes() == before
 
 
@@ -200,7 +201,7 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (3,)
+        assert file.execute("PRAGMA user_version").fetchone() == (4,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
@@ -304,4 +305,5 @@ def test_the_migrations_of_a_checkout_are_found() -> None:
         "0001_sessions.sql",
         "0002_turns_that_end.sql",
         "0003_leases_that_run_out.sql",
+        "0004_quarantined.sql",
     ]

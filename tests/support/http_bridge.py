@@ -164,7 +164,7 @@ async def _origin(process: asyncio.subprocess.Process, log: Path) -> str:
             for line in log.read_text(encoding="utf-8").splitlines():
                 with suppress(ValueError):
                     entry = json.loads(line)
-                    if entry.get("message") == "listening":
+                    if entry.get("event") == "listening":
                         return f"http://{entry['host']}:{entry['port']}"
             await asyncio.sleep(0.02)
     msg = f"it ended with {process.returncode}"

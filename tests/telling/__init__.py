@@ -1,0 +1,1 @@
+"""What whoever operates the server is told: log lines and metrics."""
