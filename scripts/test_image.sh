@@ -51,7 +51,11 @@ build() {
 }
 
 containers=()
-trap 'for one in "${containers[@]}"; do buildah rm "$one" >/dev/null; done' EXIT
+remove_containers() {
+    local one
+    for one in "${containers[@]}"; do buildah rm "$one" >/dev/null; done
+}
+trap remove_containers EXIT
 
 # unpack TARGET: its configuration, its layers' sizes and its files, for the tests
 unpack() {

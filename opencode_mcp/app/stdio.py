@@ -15,27 +15,17 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from opencode_mcp.app.exiting import Exit, leave
 from opencode_mcp.engine.closing import WRITTEN_BY_S
-<<<<<<< HEAD
-from opencode_mcp.settings_model import variable
-=======
 from opencode_mcp.log_events import Event, tell
->>>>>>> main
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opencode_mcp.app.pipes import Pipes
     from opencode_mcp.settings import Settings
 
 log = logging.getLogger(__name__)
 
 #: the library is given so long to see the end of its input
 _SEEN_S = 0.5
-#: `docker run` without `-i` starts us so, and so does a service manager (case B33)
-_NOBODY = (
-    "stdin was closed before any request came: there is no client. Over stdio a container needs"
-    f" `docker run -i`; to serve over HTTP set {variable('transport')}=http"
-)
 
 
 async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
@@ -53,7 +43,9 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
     loop = asyncio.get_running_loop()
 
     def stdin_ended() -> None:
-        _say_that_stdin_ended(pipes)
+        if pipes.is_unused:  # `docker run` without `-i` (case B33)
+            tell(log, Event.NO_CLIENT)
+        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
         loop.call_soon_threadsafe(lambda: leaving.begin(refuse=False))
 
     for_others = sys.stdin, sys.stdout
@@ -82,14 +74,8 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
 class _Offer:
     """A standard stream whose buffer is the client's, which the MCP library asks for.
 
-<<<<<<< HEAD
     Whoever just prints does not reach the client.
     """
-=======
-    def stdin_ended() -> None:
-        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
-        loop.call_soon_threadsafe(lambda: leaving.begin(refuse=False))
->>>>>>> main
 
     def __init__(self, for_others: TextIO, buffer: BinaryIO) -> None:
         self.buffer = buffer
@@ -107,10 +93,3 @@ def _take_streams() -> tuple[int, int]:
     os.close(nothing)
     os.dup2(2, 1)
     return source, sink
-
-
-def _say_that_stdin_ended(pipes: Pipes) -> None:
-    if pipes.is_unused:
-        log.warning(_NOBODY)
-    else:
-        log.info("stopping", extra={"why": "stdin has ended"})

@@ -128,14 +128,10 @@ class ManagedInstances:
         deadline = self._clock.monotonic() + self._startup_timeout_s
         async with self._one_at_a_time, self._starting(key, deadline):
             for instance_id in self._candidates(key):
-<<<<<<< HEAD
-                live = await self._join(instance_id, deadline)
-                if live is not None and await answers_here(live.url, live.username, live.password):
-=======
                 joined_before = instance_id in self._joined
-                if (live := await self._join(instance_id, deadline)) is not None:
+                live = await self._join(instance_id, deadline)
+                if live is not None and await answers_here(live):
                     _tell_joined(live, joined_before=joined_before)
->>>>>>> main
                     return live
                 self._leave(instance_id)
             return await self._start(settings, binary, key)
@@ -207,10 +203,8 @@ class ManagedInstances:
         """Wait until it is ready, and join; None: it died, or does not get done with dying."""
         while self._clock.monotonic() <= deadline:
             found = self._enter(instance_id)
-            if isinstance(found, LiveInstance):
-                return found
-            if found is InstanceState.DEAD:
-                break
+            if found is not InstanceState.UNKNOWN:
+                return found if isinstance(found, LiveInstance) else None
             await self._clock.sleep(_POLL_S)
         return None
 

@@ -73,6 +73,7 @@ def test_no_client_at_all_is_told_with_what_is_missing(redirect: str, tmp_path: 
     done = serve(redirect, tmp_path)
     said = [json.loads(line) for line in done.stderr.splitlines()]
     (warning,) = [line for line in said if line["level"] == "WARNING"]
+    assert warning["event"] == "no_client"
     assert "docker run -i" in warning["message"]
     assert "OPENCODE_MCP_TRANSPORT=http" in warning["message"]
     assert not [line for line in said if line["level"] == "ERROR"]
