@@ -52,7 +52,7 @@ class Event(Enum):
     NO_CLIENT = (
         WARNING,
         "there is no client: stdin ended before any request. A container needs `docker run -i`"
-        + " (or, to serve over HTTP, OPENCODE_MCP_TRANSPORT=http)",
+        " (or, to serve over HTTP, OPENCODE_MCP_TRANSPORT=http)",
     )
     CLIENT_DEAF = (WARNING, "the client did not take its answers")
     UNEXPECTED_FAILURE = (ERROR, "something failed that must not: a bug of this server")
