@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.conftest"]
 
 _LIMIT_S = 240
+_MEASURES = pytest.StashKey[list[str]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,6 +31,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(_LIMIT_S), append=False)
         if pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(scope="session")
+def measures(pytestconfig: pytest.Config) -> list[str]:
+    """Lines that are shown at the end, whatever became of the tests."""
+    return pytestconfig.stash.setdefault(_MEASURES, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    found = config.stash.get(_MEASURES, [])
+    if found:
+        terminalreporter.section("measures")
+    for line in found:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,7 +65,11 @@ async def begin_a_turn(container: Container, log: Path) -> asyncio.subprocess.Pr
 
 @pytest.mark.parametrize("way", ["eof", "term", "kill"])
 async def test_the_container_ends_with_its_client(
-    managed: Callable[..., Container], model: ScriptedModel, tmp_path: Path, way: str
+    managed: Callable[..., Container],
+    model: ScriptedModel,
+    tmp_path: Path,
+    way: str,
+    measures: list[str],
 ) -> None:
     """EOF; SIGTERM, which the docker client passes on to process 1; SIGKILL, which it cannot."""
     client = await begin_a_turn(managed(), tmp_path / "client.log")
@@ -73,6 +78,7 @@ async def test_the_container_ends_with_its_client(
         await eventually(_streams(model), what="the model is asked")
         init = process_1(container)
         assert init is not None
+        began = time.monotonic()
         if way == "eof":
             assert client.stdin is not None
             client.stdin.close()
@@ -81,6 +87,9 @@ async def test_the_container_ends_with_its_client(
         else:
             client.kill()
         await gone({container})
+        measures.append(
+            f"container gone after {way}: {time.monotonic() - began:.1f} s (allowed 15)"
+        )
         await eventually(_streams(model, are=False), what="the model is left alone")
     finally:
         if client.returncode is None:

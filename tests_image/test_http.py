@@ -146,8 +146,13 @@ def _streams(model: ScriptedModel, *, are: bool = True) -> Callable[[], asyncio.
     return lambda: asyncio.ensure_future(check())
 
 
-async def test_nginx_passes_on_what_is_streamed_at_once(
-    runtime: Image, bundled: Image, model: ScriptedModel, workspace: Path, tmp_path: Path
+async def test_nginx_passes_on_what_is_streamed_at_once(  # noqa: PLR0913, PLR0917 - fixtures
+    runtime: Image,
+    bundled: Image,
+    model: ScriptedModel,
+    workspace: Path,
+    tmp_path: Path,
+    measures: list[str],
 ) -> None:
     """Its defaults hold answers back until 4 or 8 KB are there; our headers tell it not to."""
     volume = runtime.fresh_volume(tmp_path / "data")
@@ -162,7 +167,9 @@ async def test_nginx_passes_on_what_is_streamed_at_once(
             await _first_progress(PORT)  # the first turn of an OpenCode takes seconds
             direct = await _first_progress(PORT)
             proxied = await _first_progress(NGINX_PORT)
-            print(f"\nfirst progress: {direct.s:.2f} s, behind nginx {proxied.s:.2f} s")  # noqa: T201
+            measures.append(
+                f"first progress of a call: {direct.s:.2f} s, behind nginx {proxied.s:.2f} s"
+            )
             assert direct.headers["x-accel-buffering"] == "no"
             assert direct.headers["cache-control"] == "no-cache"
             assert proxied.headers["cache-control"] == "no-cache"

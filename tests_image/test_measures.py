@@ -56,7 +56,7 @@ def _is_well(port: int) -> bool:
 
 
 async def test_it_is_healthy_almost_as_soon_as_a_bare_server(
-    runtime: Image, tmp_path: Path
+    runtime: Image, tmp_path: Path, measures: list[str]
 ) -> None:
     volume = runtime.fresh_volume(tmp_path / "data")
     (tmp_path / "bare.py").write_text(BARE_SERVER, encoding="utf-8")
@@ -80,8 +80,8 @@ async def test_it_is_healthy_almost_as_soon_as_a_bare_server(
         allowed=ALLOWED,
         warm_up=1,
     )
-    print(  # noqa: T201
-        f"\n{found.name}: {found.ratio:.3f} (pair by pair {found.pairwise:.3f}, allowed {ALLOWED});"
+    measures.append(
+        f"{found.name}: {found.ratio:.3f} (pair by pair {found.pairwise:.3f}, allowed {ALLOWED});"
         f" medians of {PAIRS} pairs: {sorted(found.ours)[PAIRS // 2]:.0f} ms and"
         f" {sorted(found.by_hand)[PAIRS // 2]:.0f} ms"
     )
