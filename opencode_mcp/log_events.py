@@ -55,6 +55,7 @@ class Event(Enum):
     NOT_READY = (WARNING, "not ready: /readyz answers 503")
     NO_CLIENT = (WARNING, _NO_CLIENT)
     CLIENT_DEAF = (WARNING, "the client did not take its answers")
+    LINES_DROPPED = (WARNING, "lines were dropped, because nobody read standard error")
     UNEXPECTED_FAILURE = (ERROR, "something failed that must not: a bug of this server")
     # callers over HTTP
     REQUEST_REFUSED = (WARNING, "a request was refused for its host or origin")

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import sys
 import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from opencode_mcp.log_events import CONTENT_LOGGER, current_ids
+from opencode_mcp.log_events import CONTENT_LOGGER, Event, current_ids
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,6 +42,9 @@ _DISCREET = ("opencode_mcp", "aiohttp", "sqlite3")
 _WITHHELD = "(text left out: it may quote content)"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _CHAIN_LIMIT = 20
+#: a quarter of the bytes for which a pipe has room if it has any (PIPE_BUF), since a character may
+#: take four
+_PIECE_CHARS = select.PIPE_BUF // 4
 
 
 def configure_logging(
@@ -61,7 +65,7 @@ def configure_logging(
     target = sys.stderr if stream is None else stream
     ours = logging.getLevelNamesMapping()[level.upper()]
     os.environ.setdefault(_FASTMCP_SWITCH, "false")
-    handler = logging.StreamHandler(target)
+    handler = _Unhurried(target)
     handler.setFormatter(_formatter(log_format or ("text" if target.isatty() else "json")))
     handler.addFilter(complete)
     root = logging.getLogger()
@@ -77,6 +81,59 @@ def configure_logging(
         logger.disabled = name == _ACCESS
         logger.setLevel(max(ours, logging.INFO if name in _FRAMEWORKS else logging.WARNING))
     logging.captureWarnings(capture=True)
+
+
+class _Unhurried(logging.StreamHandler[TextIO]):
+    """Writes lines while there is room for them, and never waits.
+
+    A client that starts us may not read our standard error. Once its pipe is full, a write would
+    wait for ever, and everything with it. So what has no room is dropped, and that is told as soon
+    as there is room again.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._dropped = 0
+        self._before = ""
+        self._room = select.poll()
+        try:
+            self._room.register(stream.fileno(), select.POLLOUT)
+        except (OSError, ValueError):  # no file: a test's
+            self._has_file = False
+        else:
+            self._has_file = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or count it as dropped."""
+        if self._has_file and not self._room.poll(0):
+            self._dropped += 1
+            return
+        if self._dropped:
+            self._write(self.format(_dropped_lines(self._dropped)))
+            self._dropped = 0
+        try:
+            self._write(self.format(record))
+        except Exception:  # noqa: BLE001 - as logging does it: a line must not break its program
+            self.handleError(record)
+
+    def _write(self, line: str) -> None:
+        text = self._before + line + self.terminator
+        self._before = ""
+        # while the pipe is said to have room, so many bytes never wait
+        for start in range(0, len(text), _PIECE_CHARS):
+            if start and self._has_file and not self._room.poll(0):
+                self._dropped += 1
+                self._before = self.terminator  # the rest of this line will not come
+                return
+            self.stream.write(text[start : start + _PIECE_CHARS])
+            self.stream.flush()
+
+
+def _dropped_lines(count: int) -> logging.LogRecord:
+    level, words = Event.LINES_DROPPED.value
+    record = logging.LogRecord(__name__, level, "", 0, words, None, None)
+    vars(record).update(event=Event.LINES_DROPPED.name.lower(), count=count)
+    return record
 
 
 def _without_handlers(logger: logging.Logger) -> None:

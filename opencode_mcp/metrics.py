@@ -13,6 +13,7 @@ Imported late: prometheus_client takes 30 ms, and over stdio nobody scrapes.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -179,15 +180,21 @@ def offer_routes(routes: Mapping[str, str]) -> None:
     """Let there be series for these routes of OpenCode; the values are the kinds of call."""
     for route, kind in routes.items():
         for result in REQUEST_RESULTS:
-            _REQUESTS.labels(kind, route, result)
-        _REQUEST_SECONDS.labels(kind, route)
+            _series_of(kind, route, result)
         _RETRIES.labels(kind, route)
 
 
 def request_over(kind: str, route: str, result: str, seconds: float) -> None:
     """Count one try of a request. `route`: one that was offered."""
-    _REQUESTS.labels(kind, route, _among(result, REQUEST_RESULTS)).inc()
-    _REQUEST_SECONDS.labels(kind, route).observe(seconds)
+    counter, histogram = _series_of(kind, route, _among(result, REQUEST_RESULTS))
+    counter.inc()
+    histogram.observe(seconds)
+
+
+@cache
+def _series_of(kind: str, route: str, result: str) -> tuple[Counter, Histogram]:
+    """Return the series of such a try; kept, since a short turn makes ten, and looks cost more."""
+    return _REQUESTS.labels(kind, route, result), _REQUEST_SECONDS.labels(kind, route)
 
 
 def request_repeated(kind: str, route: str) -> None:

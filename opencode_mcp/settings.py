@@ -6,6 +6,7 @@ passed down.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
@@ -15,7 +16,7 @@ from opencode_mcp.records import InstanceKind, Sandbox
 from opencode_mcp.settings_checks import check_together
 from opencode_mcp.settings_env import Reading, read_sources
 from opencode_mcp.settings_files import password_in, tokens_in
-from opencode_mcp.settings_folders import settle_folders
+from opencode_mcp.settings_folders import settle_folders, wanted_default
 from opencode_mcp.settings_model import Settings
 from opencode_mcp.settings_serving import Note
 from opencode_mcp.settings_values import NEVER_FOR_CHILD
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["Settings", "allowed_values", "child_environment", "load_settings"]
+__all__ = [
+    "Loaded",
+    "Settings",
+    "allowed_values",
+    "child_environment",
+    "load_settings",
+    "load_with_sources",
+]
 
 _CHILD_NAMES = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "SHELL"})
 _CHILD_PREFIXES = ("LC_", "XDG_", "SSL_", "OPENCODE_")
@@ -35,6 +43,17 @@ _AIRGAP = (
     "OPENCODE_DISABLE_LSP_DOWNLOAD",
     "OPENCODE_DISABLE_MODELS_FETCH",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, and where each one that is not a plain default comes from."""
+
+    settings: Settings
+    #: by setting name, in words for a person: a variable, an option, a key and its file, a reason
+    sources: Mapping[str, str]
+    #: the configuration file that was read, if there is one
+    config_file: Path | None
 
 
 def load_settings(
@@ -50,6 +69,24 @@ def load_settings(
     the folder this process was started in, unless given. Reads the configuration file and the
     password file; creates nothing.
     """
+    return load_with_sources(
+        environ, config_file=config_file, overrides=overrides, cwd=cwd
+    ).settings
+
+
+def load_with_sources(
+    environ: Mapping[str, str],
+    *,
+    config_file: Path | None = None,
+    overrides: Mapping[str, object] | None = None,
+    cwd: Path | None = None,
+    settle: bool = True,
+) -> Loaded:
+    """Return the settings and where each comes from; as `load_settings`.
+
+    Without `settle`, the folders stay as they were given: for what runs no session, and may be
+    called from anywhere.
+    """
     reading = read_sources(environ, config_file, overrides or {})
     settings, wrong = _checked_one_by_one(reading)
     settings = _with_tokens(settings, reading, wrong)
@@ -57,13 +94,39 @@ def load_settings(
     finished: dict[str, object] = {"ignored_variables": tuple(reading.ignored)}
     if settings.server_password_file is not None:
         finished["server_password"] = password_in(settings.server_password_file, reading)
-    if not wrong & {"mode", "default_cwd", "allowed_roots", "remote_paths"}:
+    if settle and not wrong & {"mode", "default_cwd", "allowed_roots", "remote_paths"}:
         finished |= settle_folders(settings, environ, cwd, reading)
     if reading.faults:
         count = len(reading.faults)
         head = f"{count} settings are wrong:" if count > 1 else "a setting is wrong:"
         raise ConfigError("\n  ".join([head, *reading.faults]))
-    return settings.model_copy(update=finished)
+    return Loaded(
+        settings=settings.model_copy(update=finished),
+        sources=_sources(settings, reading, environ),
+        config_file=reading.files[0] if reading.files else None,
+    )
+
+
+def _sources(settings: Settings, reading: Reading, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return where each setting comes from; those that are plain defaults are left out."""
+    given = {name: item.source for name, item in reading.given.items()}
+    implied: dict[str, str] = {}
+    for itself, file in (
+        ("server_password", "server_password_file"),
+        ("auth_tokens", "auth_tokens_file"),
+    ):
+        if file in given:
+            implied[itself] = f"the file that {given[file]} names"
+    if "server_url" in given:
+        implied["mode"] = f"default, since {given['server_url']} is set"
+    if settings.transport == "http":
+        implied["max_sandbox"] = "default for http"
+    wanted, origin = wanted_default(settings, environ, None)
+    if wanted is not None and origin:
+        implied["default_cwd"] = f"default, {origin}"
+    if wanted is not None and not settings.allowed_roots:
+        implied["allowed_roots"] = "default, the default folder"
+    return implied | given
 
 
 def _checked_one_by_one(reading: Reading) -> tuple[Settings, set[str]]:

@@ -51,6 +51,8 @@ class Reading:
     faults: list[str] = field(default_factory=list)
     #: variables left alone: Kubernetes' service links
     ignored: list[str] = field(default_factory=list)
+    #: the configuration file, if one was read
+    files: list[Path] = field(default_factory=list)
 
     def add(self, layer: Mapping[str, Given]) -> None:
         """Lay a stronger source over the weaker ones."""
@@ -158,6 +160,7 @@ def _from_toml(
                 reading.faults.append(f"{source}={str(path)!r}: must be an existing file")
             return {}
         data = TomlConfigSettingsSource(Settings, toml_file=path).toml_data
+        reading.files.append(path)
     except UnicodeDecodeError:
         reading.faults.append(f"{path}: must be UTF-8 text")
         return {}

@@ -28,8 +28,9 @@ def settle_folders(
     """
     before = len(reading.faults)
     roots = _named_roots(settings, reading)
-    wanted, origin = _wanted_default(settings, environ, cwd)
-    named = f"{variable('default_cwd')}={shown(str(wanted))}{origin}"
+    wanted, origin = wanted_default(settings, environ, cwd)
+    by = f" ({origin})" if origin else ""
+    named = f"{variable('default_cwd')}={shown(str(wanted))}{by}"
     default = None
     if wanted is not None:
         try:
@@ -57,7 +58,7 @@ def _named_roots(settings: Settings, reading: Reading) -> list[Path]:
     return roots
 
 
-def _wanted_default(
+def wanted_default(
     settings: Settings, environ: Mapping[str, str], cwd: Path | None
 ) -> tuple[Path | None, str]:
     """Return the default folder as given, and where it comes from if it was not set."""
@@ -66,11 +67,11 @@ def _wanted_default(
     if settings.remote_paths:  # folders of this machine mean nothing over there
         return None, ""
     if environ.get(_PROJECT_VARIABLE):
-        return Path(environ[_PROJECT_VARIABLE]), f" (from {_PROJECT_VARIABLE})"
+        return Path(environ[_PROJECT_VARIABLE]), f"from {_PROJECT_VARIABLE}"
     if settings.mode is InstanceKind.ATTACH:
         return None, ""
     # "." cannot be settled, and says so: the folder we were started in is gone
-    return cwd or _process_folder(), " (where this server was started)"
+    return cwd or _process_folder(), "where this server was started"
 
 
 def _process_folder() -> Path:

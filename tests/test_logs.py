@@ -11,9 +11,13 @@ import pty
 import subprocess
 import sys
 import textwrap
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
@@ -247,6 +251,48 @@ def test_ids_of_what_is_done_are_on_every_line_also_of_others_and_of_tasks() -> 
         "session_id": "ses_2",
     }
     assert set(after) == {"level", "logger", "message"}
+
+
+def test_who_does_not_read_the_log_stops_nobody(tmp_path: Path) -> None:
+    """Ours: a client may never read it; once a pipe is full, a write waits for ever."""
+    done = tmp_path / "done"
+    code = f"""
+        import logging, pathlib, sys
+        from opencode_mcp.logs import configure_logging
+        configure_logging("info", "json")
+        log = logging.getLogger("opencode_mcp")
+        for number in range(2000):
+            log.info("a line", extra={{"number": number, "more": "é" * 3000}})
+        pathlib.Path({str(done)!r}).touch()
+        sys.stdin.readline()
+        log.info("the last")
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        deadline = time.monotonic() + 30
+        while not done.exists() and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.05)
+        assert done.exists(), "it waits for its reader"
+        os.set_blocking(process.stderr.fileno(), False)
+        first = process.stderr.read()
+        os.set_blocking(process.stderr.fileno(), True)
+        process.stdin.write(b"go on\n")
+        process.stdin.flush()
+        rest = process.stderr.read()
+    lines = (first + rest).splitlines()
+    dropped, last = json.loads(lines[-2]), json.loads(lines[-1])
+    assert dropped["event"] == "lines_dropped"
+    whole = [json.loads(line) for line in lines[:-2] if line.endswith(b"}")]
+    assert len(whole) >= len(lines) - 3, "one line at most is cut"
+    assert [line["number"] for line in whole] == list(range(len(whole)))
+    assert dropped["count"] == 2000 - len(whole)
+    assert last["message"] == "the last"
 
 
 def test_setting_up_logging_imports_nothing_of_the_framework() -> None:

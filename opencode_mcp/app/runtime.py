@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.instances import AttachSettings, Instances
+    from opencode_mcp.engine.operating import Operator
     from opencode_mcp.opencode.managed import StartSettings
     from opencode_mcp.settings import Settings
 
@@ -56,8 +57,10 @@ class Runtime:
         stack: AsyncExitStack,
         state_key: bytes,
         closing: Closing,
+        carries_on: bool,
     ) -> None:
         self._settings = settings
+        self._carries_on = carries_on
         self._state_key = state_key
         self._closing = closing
         self._environ = environ
@@ -84,6 +87,27 @@ class Runtime:
     def closing(self) -> Closing:
         """Tells when this process is about to exit."""
         return self._closing
+
+    @property
+    def store(self) -> Store:
+        """The tracking database."""
+        return self._store
+
+    def operator(self) -> Operator:
+        """Return what an operator may do besides what callers may."""
+        from opencode_mcp.engine.operating import Operator  # noqa: PLC0415 - no caller needs it
+
+        return Operator(
+            store=self._store,
+            clock=self._clock,
+            holder=self._presence.name,
+            is_dead_holder=self._presence.is_dead,
+        )
+
+    async def instances(self) -> Instances:
+        """Return the OpenCodes within reach; builds the engine, which owns them."""
+        await self.engine()
+        return self._own_instances()
 
     async def engine(self) -> Engine:
         """Return the engine, building it if this is the first call. Starts no OpenCode.
@@ -132,9 +156,9 @@ class Runtime:
 
     async def own_directory(self) -> OwnDirectory:
         """Return the folder of the OpenCode that we are attached to, asking it once."""
-        await self.engine()
+        instances = await self.instances()
         if self._own_directory is None:
-            paths = await (await self._own_instances().own()).client.paths()
+            paths = await (await instances.own()).client.paths()
             self._own_directory = OwnDirectory(paths.directory, paths.home or "/")
         return self._own_directory
 
@@ -192,6 +216,7 @@ class Runtime:
             ),
             holder=self._presence.name,
             is_dead_holder=self._presence.is_dead,
+            carries_on=self._carries_on,
         )
 
     def _own_opencode(self) -> StartSettings | AttachSettings:
@@ -215,18 +240,25 @@ class Runtime:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: Settings, environ: Mapping[str, str], closing: Closing | None = None
+    settings: Settings,
+    environ: Mapping[str, str],
+    closing: Closing | None = None,
+    *,
+    carries_on: bool = True,
 ) -> AsyncIterator[Runtime]:
     """Open the program and close it in reverse. `closing` tells it that this comes.
 
-    Raises a StoreError when the tracking database cannot be used.
+    `carries_on`: whether it takes up what others left unfinished; a command that a person types
+    does what it was told and no more. Raises a StoreError when the tracking database cannot be
+    used.
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(settings.database))
         presence = Presence(Path(f"{settings.database}.processes"))
         stack.enter_context(presence)
         clock = Clock()
-        await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
+        if carries_on:
+            await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
         engine_stack = await stack.enter_async_context(AsyncExitStack())
         runtime = Runtime(
             settings,
@@ -236,15 +268,18 @@ async def open_runtime(
             stack=engine_stack,
             state_key=await store.shared_key(_STATE_KEY),
             closing=closing or Closing(clock),
+            carries_on=carries_on,
         )
-        _tell_started(settings)
-        resuming = asyncio.create_task(runtime.resume(), name="resume")
+        if carries_on:
+            _tell_started(settings)
+        resuming = asyncio.create_task(runtime.resume(), name="resume") if carries_on else None
         try:
             yield runtime
         finally:
             runtime.closing.begin(refuse=True)
-            resuming.cancel()
-            await asyncio.wait({resuming})
+            if resuming is not None:
+                resuming.cancel()
+                await asyncio.wait({resuming})
 
 
 def _tell_started(settings: Settings) -> None:

@@ -79,7 +79,7 @@ class Ender:
         """Accept the end of a session and carry it out, within the clean-up limit.
 
         Raises EndConflictError (an archive over a pending delete) and SessionNotFoundError (it
-        ended meanwhile). A cancelled caller lets go; the end goes on.
+        ended meanwhile, or was forgotten). A cancelled caller lets go; the end goes on.
         """
         known = session.ending
         session = await self._store.begin_end(session.id, action, default)

@@ -15,7 +15,7 @@ from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
 from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.ending import Ender
-from opencode_mcp.engine.ends import Unconfirmed, answer_of
+from opencode_mcp.engine.ends import Unconfirmed, answer_of, how_it_ended
 from opencode_mcp.engine.finisher import Finisher, IdleRule
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
@@ -77,22 +77,17 @@ class Engine:
         limits: EngineLimits,
         holder: str,
         is_dead_holder: Callable[[str], bool],
+        carries_on: bool = True,
     ) -> None:
+        """`carries_on`: whether it takes up, in the background, what is left unfinished."""
         self.clock = clock
+        self._carries_on = carries_on
         self.limits = limits
         #: tells whoever watches that this process is about to exit
         self.closing = closing
         self._store = store
         self._instances = instances
-        self._keepers = Keepers(
-            store=store,
-            instances=instances,
-            clock=clock,
-            holder=holder,
-            is_dead_holder=is_dead_holder,
-            approval_timeout_s=limits.approval_timeout_s,
-            loop_limit=limits.response_loop_limit,
-        )
+        self._keepers = self._new_keepers(holder, is_dead_holder)
         self._stack = AsyncExitStack()
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
         self._canceller = Canceller(
@@ -107,6 +102,17 @@ class Engine:
         )
         leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
         self._ender, self._finisher, self._leaver = self._parts_of_ends(store, instances, leases)
+
+    def _new_keepers(self, holder: str, is_dead_holder: Callable[[str], bool]) -> Keepers:
+        return Keepers(
+            store=self._store,
+            instances=self._instances,
+            clock=self.clock,
+            holder=holder,
+            is_dead_holder=is_dead_holder,
+            approval_timeout_s=self.limits.approval_timeout_s,
+            loop_limit=self.limits.response_loop_limit,
+        )
 
     def _parts_of_ends(
         self, store: Store, instances: Instances, leases: Leases
@@ -145,7 +151,8 @@ class Engine:
         await self._stack.enter_async_context(self._instances)
         self._stack.push_async_callback(self._overview.close)
         await self._stack.enter_async_context(self._leaver)
-        await self._stack.enter_async_context(self._finisher)
+        if self._carries_on:
+            await self._stack.enter_async_context(self._finisher)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -182,9 +189,18 @@ class Engine:
             return await self.view(session.id, asker)
         return view
 
-    async def page(self, asker: Principal, *, offset: int, limit: int) -> tuple[list[Line], int]:
-        """Return a page of what they see, the newest used first, and how many there are."""
-        owner = None if asker.sees_all else asker.name
+    async def glance(self, reference: str, asker: Principal) -> View:
+        """Return where a session stands, and begin nothing. Raises SessionNotFoundError."""
+        return await self._overview.glance(await self.find(reference, asker))
+
+    async def page(
+        self, asker: Principal, *, offset: int, limit: int, owner: str | None = None
+    ) -> tuple[list[Line], int]:
+        """Return a page of what they see, the newest used first, and how many there are.
+
+        `owner`: only this one's, for who sees all.
+        """
+        owner = owner if asker.sees_all else asker.name
         return await self._overview.page(owner, offset=offset, limit=limit)
 
     async def end(
@@ -222,10 +238,8 @@ class Engine:
             return session
         tombstone = await self._store.tombstone(reference)
         if tombstone is not None and asker.sees(tombstone.owner):
-            msg = (
-                f"session {reference[:100]} ended at {tombstone.ended_at:%Y-%m-%dT%H:%M:%SZ}"
-                f" ({tombstone.action.value}): start a new one with opencode"
-            )
+            how = how_it_ended(tombstone)
+            msg = f"session {reference[:100]} {how}: start a new one with opencode"
         else:
             msg = (
                 f"no session {reference[:100]!r} is tracked here: opencode-status without an id"

@@ -23,6 +23,7 @@ from opencode_mcp.engine.recovery import OLD_START, settle_old_starts
 from opencode_mcp.errors import (
     InstanceUnreachableError,
     OpencodeMcpError,
+    SessionNotFoundError,
     StaleSessionError,
     StoreError,
 )
@@ -134,7 +135,7 @@ class Finisher:
     async def _tried(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except StaleSessionError:  # its session has just ended
+        except (StaleSessionError, SessionNotFoundError):  # its session has just ended
             self._forget(name)
         except OpencodeMcpError as error:
             pause = self._backoff.failed(name)

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REBIND = "If its address changed for good, an operator can move its sessions to another instance."
+
+def rebinding(instance: Instance) -> str:
+    """Return what an operator can do about an instance that is out of reach for good."""
+    return (
+        "If that is for good, an operator can move its sessions: opencode-mcp sessions rebind"
+        f" {instance.url or instance.id} <new URL, or: managed>."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +149,8 @@ class Instances:
         if own is None or own.instance.data_id != found.data_id:
             msg = (
                 f"the OpenCode that ran session {session.id} is gone, and this server does not"
-                f" serve its data. A managed server with the same HOME goes on with it. {REBIND}"
+                " serve its data. A managed server with the same HOME goes on with it."
+                f" {rebinding(found)}"
             )
             raise InstanceUnreachableError(msg, session_id=session.id)
         return Reached(await self._rehome(session, own), own, moved=True)
@@ -190,7 +197,7 @@ class Instances:
         msg = (
             f"session {session_id} runs in the OpenCode at {instance.url}, and this server is not"
             f" attached to it: only a server with OPENCODE_MCP_SERVER_URL={instance.url} can act"
-            f" on it. {REBIND}"
+            f" on it. {rebinding(instance)}"
         )
         raise InstanceUnreachableError(msg, session_id=session_id)
 
@@ -219,7 +226,8 @@ class Instances:
     def _beyond_reach(instance: Instance, session_id: str, why: str) -> InstanceUnreachableError:
         msg = (
             f"session {session_id} runs in the managed OpenCode {instance.id}, which {why}: it may"
-            f" belong to another container. Ask the server that started it. {REBIND}"
+            " belong to another container. Ask the server that started it."
+            f" {rebinding(instance)}"
         )
         return InstanceUnreachableError(msg, session_id=session_id)
 

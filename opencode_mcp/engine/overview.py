@@ -97,6 +97,21 @@ class Overview:
         session = await free_if_settled(self._store, keeper.observer, moved=reached.moved)
         return await self._seen(session, keeper, verdict)
 
+    async def glance(self, session: Session) -> View:
+        """Return where the newest turn stands, read now; starts nothing and observes nothing."""
+        turn = await self._store.turn(session.id, session.turn_count)
+        if turn is None or session.phase is Phase.ENDING:
+            return View(session, turn, None)
+        try:
+            found = await self._instances.glance(session)
+            if not isinstance(found, Connection):
+                because = "its OpenCode has ended; the next one is asked when it is needed"
+                return View(session, turn, None, unknown_because=because)
+            verdict = await self._keepers.make(found, session, turn).observer.look_until_clear()
+        except (InstanceUnreachableError, OpencodeError) as error:
+            return View(session, turn, None, unknown_because=str(error))
+        return View(session, turn, verdict)
+
     async def _seen(self, session: Session, keeper: Keeper, verdict: Verdict) -> View:
         """Take the turn up if it runs, cross it out if it is over; return the view of it."""
         if session.phase is not Phase.ACTIVE:

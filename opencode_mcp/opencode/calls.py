@@ -48,6 +48,7 @@ ROUTES = {
     "GET /path": CallKind.READ,
     "GET /agent": CallKind.READ,
     "GET /config/providers": CallKind.READ,
+    "GET /provider": CallKind.READ,
     "POST /instance/dispose": CallKind.CHANGE,
     "POST /session": CallKind.SUBMISSION,
     "GET /session": CallKind.READ,

@@ -25,6 +25,7 @@ from opencode_mcp.opencode.generation import NOT_OURS
 from opencode_mcp.opencode.http import Http
 from opencode_mcp.opencode.models import (
     Agent,
+    Catalogue,
     Health,
     Message,
     Paths,
@@ -51,6 +52,7 @@ _MESSAGE = TypeAdapter(Message)
 _MESSAGES = TypeAdapter(list[Message])
 _AGENTS = TypeAdapter(list[Agent])
 _PROVIDERS = TypeAdapter(Providers)
+_CATALOGUE = TypeAdapter(Catalogue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,12 @@ class OpencodeClient(AskRoutes):
         """List the providers and models that are set up for this folder."""
         call = Call(_READ, "GET", "/config/providers", {"directory": directory})
         return await self._http.read(call, _PROVIDERS, timeout_s=timeout_s)
+
+    async def catalogue(self, directory: str, *, timeout_s: float | None = None) -> Catalogue:
+        """List every provider that OpenCode could use, and which of them are set up."""
+        query = {"directory": directory}
+        call = Call(_READ, "GET", "/provider", query, max_bytes=MESSAGES_MAX_BYTES)
+        return await self._http.read(call, _CATALOGUE, timeout_s=timeout_s)
 
     async def dispose(self, directory: str, *, timeout_s: float | None = None) -> None:
         """Drop all that OpenCode holds in memory for a folder; its runs are aborted (facts 9.5)."""

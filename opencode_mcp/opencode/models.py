@@ -223,3 +223,17 @@ class Providers(FromOpencode):
     """`GET /config/providers`."""
 
     providers: list[Provider] = Field(default_factory=list)
+
+
+class KnownProvider(FromOpencode):
+    """A provider that OpenCode could use. `env`: the variables that may hold its key."""
+
+    id: str
+    env: list[str] = Field(default_factory=list)
+
+
+class Catalogue(FromOpencode):
+    """`GET /provider`. `connected`: those that are set up."""
+
+    all: list[KnownProvider] = Field(default_factory=list)
+    connected: list[str] = Field(default_factory=list)

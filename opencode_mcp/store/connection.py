@@ -52,9 +52,13 @@ class Transaction:
         async with self._connection.execute(sql, values) as cursor:
             return cursor.rowcount
 
+    async def rows(self, sql: str, values: Values = ()) -> Rows:
+        """Return all rows of a query."""
+        return list(await self._connection.execute_fetchall(sql, values))
+
     async def row(self, sql: str, values: Values = ()) -> sqlite3.Row | None:
         """Return the first row of a query, or None."""
-        return next(iter(await self._connection.execute_fetchall(sql, values)), None)
+        return next(iter(await self.rows(sql, values)), None)
 
 
 class Database:

@@ -131,7 +131,6 @@ class Ends(Part):
         Its aliases stay, too, and lead to the tombstone. Raises LeaseLostError; StaleSessionError
         if another action than the tombstone's is wanted by now (a delete replaced an archive).
         """
-        values = tombstone_values(tombstone)
 
         async def work(write: Transaction) -> None:
             session = await load_under_lease(write, tombstone.session_id, fence)
@@ -139,16 +138,24 @@ class Ends(Part):
             if session.ending is None or session.ending.action is not tombstone.action:
                 msg = f"session {session.id} is to be ended otherwise by now"
                 raise StaleSessionError(msg)
-            await write.run(
-                "INSERT OR REPLACE INTO tombstones"
-                " (session_id, owner, action, ended_at, answer_json)"
-                " VALUES (:session_id, :owner, :action, :ended_at, :answer_json)",
-                values,
-            )
-            # Its turns and its lease go with it (ON DELETE CASCADE).
-            await write.run("DELETE FROM sessions WHERE id = ?", [session.id])
+            await _bury(write, tombstone)
 
         await self._database.write(work)
+
+    async def give_up(self, tombstone: Tombstone, fence: int) -> Session:
+        """Forget a session whose end nobody can prove; return it as it was. Raises LeaseLostError.
+
+        One transaction accepts its end and closes it, so that no server carries out what nobody
+        asked for: a delete. Its tombstone must say that nothing was confirmed.
+        """
+
+        async def work(write: Transaction) -> Session:
+            session = await load_under_lease(write, tombstone.session_id, fence)
+            check_move(check_move(session.phase, Phase.ENDING), Phase.ENDED)
+            await _bury(write, tombstone)
+            return session
+
+        return await self._database.write(work)
 
     async def tombstone(self, session_or_alias: str) -> Tombstone | None:
         """Return how the session of that id or alias ended, or None."""
@@ -183,6 +190,16 @@ async def _accept(write: Transaction, session: Session, ending: Ending, now: dat
     )
     new = replace(session, phase=Phase.ENDING, ending=ending, updated_at=now)
     return await save(write, session, new)
+
+
+async def _bury(write: Transaction, tombstone: Tombstone) -> None:
+    await write.run(
+        "INSERT OR REPLACE INTO tombstones (session_id, owner, action, ended_at, answer_json)"
+        " VALUES (:session_id, :owner, :action, :ended_at, :answer_json)",
+        tombstone_values(tombstone),
+    )
+    # Its turns and its lease go with it (ON DELETE CASCADE).
+    await write.run("DELETE FROM sessions WHERE id = ?", [tombstone.session_id])
 
 
 def _joined(

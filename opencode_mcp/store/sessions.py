@@ -109,6 +109,13 @@ class Sessions(Part):
         new = replace(session, instance_id=instance_id)
         return await self._database.write(lambda write: save(write, session, new))
 
+    async def aliases(self, session_id: str) -> list[str]:
+        """Return the further names of a session, sorted."""
+        rows = await self._database.rows(
+            "SELECT alias FROM aliases WHERE session_id = ? ORDER BY alias", [session_id]
+        )
+        return [row["alias"] for row in rows]
+
     async def add_alias(self, alias: str, session_id: str) -> None:
         """Let `alias` name a tracked session, too. Repeating it is no error.
 

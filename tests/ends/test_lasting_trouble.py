@@ -239,3 +239,24 @@ async def test_what_an_end_did_before_an_outage_is_in_the_answer_that_stays(
     with closing(sqlite3.connect(bridges.database)) as file:
         (told,) = file.execute("SELECT answer_json FROM tombstones").fetchone()
     assert json.loads(told)["aborted_running_turn"] is True
+
+
+async def test_the_late_turn_of_a_process_that_hangs_is_stopped_by_another(
+    bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finisher, "GRACE_S", 0.5)
+    errand = Errand(bridges.attach_env(), project, "start", prompts=(ENDLESS,), timeout_s=3)
+    owner = Victim(errand)
+    session_id = await owner.answer()
+    await streaming(twin)
+    owner.signal(signal.SIGSTOP)
+    other = await bridges.attached()  # its finisher alone sees to it: nobody calls
+
+    async def stopped() -> bool:
+        return not twin.runs.running
+
+    await eventually(stopped, within_s=20, what="the late turn is stopped")
+    answer = await other.settled(session_id)
+    assert answer.status == "timeout"
+    owner.signal(signal.SIGCONT)
+    await owner.kill()

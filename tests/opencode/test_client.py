@@ -163,6 +163,12 @@ def sent(server: FakeServer) -> tuple[str, str, Any]:
             "/config/providers?directory=%2Fp",
             id="providers",
         ),
+        pytest.param(
+            lambda c: c.catalogue("/p"),
+            {"all": [{"id": "fake", "env": ["FAKE_KEY"]}], "connected": ["fake"], "default": {}},
+            "/provider?directory=%2Fp",
+            id="catalogue",
+        ),
     ],
 )
 async def test_a_read_asks_its_route_and_gets_over_a_failure(

@@ -17,6 +17,7 @@ from opencode_mcp.errors import StoreUnusableError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import EndAction, StopReason
 from opencode_mcp.store.prepare import prepare
+from opencode_mcp.store.rebinding import Place
 from opencode_mcp.store.store import Store
 from tests.store.make import (
     INSTANCE,
@@ -96,6 +97,8 @@ WRITES: dict[str, Callable[[Scene], Awaitable[object]]] = {
     "purge_tombstones": lambda it: it.store.purge_tombstones(SteppingClock().now()),
     "take_lease": lambda it: it.store.take_lease("ses_idle", "me", None),
     "renew_lease": lambda it: it.store.renew_lease(it.lease),
+    "give_up": lambda it: it.store.give_up(a_tombstone("ses_ending"), it.lease.fence),
+    "rebind": lambda it: it.store.rebind(INSTANCE.id, Place(url="http://h"), frozenset({"me"})),
     "release_lease": lambda it: it.store.release_lease(it.lease),
 }
 

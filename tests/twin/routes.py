@@ -39,6 +39,7 @@ class Routes:
         router.add_get("/path", self._paths)
         router.add_get("/agent", self._agents)
         router.add_get("/config/providers", self._providers)
+        router.add_get("/provider", self._catalogue)
         router.add_post("/session", self._create)
         router.add_get("/session", self._list)
         router.add_get("/experimental/session", self._list_unarchived)
@@ -97,6 +98,14 @@ class Routes:
         models = {name: {"id": name, "providerID": PROVIDER} for name in MODELS}
         provider = {"id": PROVIDER, "name": "Scripted model", "models": models}
         return answer({"providers": [provider], "default": {PROVIDER: MODELS[0]}})
+
+    async def _catalogue(self, http: web.Request) -> web.Response:
+        del http
+        known = [
+            {"id": PROVIDER, "name": "Scripted model", "env": [], "models": {}},
+            {"id": "anthropic", "name": "Anthropic", "env": ["ANTHROPIC_API_KEY"], "models": {}},
+        ]
+        return answer({"all": known, "default": {PROVIDER: MODELS[0]}, "connected": [PROVIDER]})
 
     async def _create(self, http: web.Request) -> web.Response:
         body = await bodies.read(http)
