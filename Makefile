@@ -7,19 +7,20 @@
 #   make check                         format, lint, types, import floors
 #   make fmt                           format and mend what can be mended
 #   make wheel-test                    build the wheel, install it into an empty environment, start it
+#   make test-image                    build the container images and try them (root, Debian)
 #   make bench                         our calls against the same by hand, as ratios
 #   make clean                         remove all that this file made
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: demo test test-real test-rest setup check fmt wheel-test bench clean env opencode
+.PHONY: demo test test-real test-rest setup check fmt wheel-test test-image bench clean env opencode
 
 PYTHON ?= python3
 UV_VERSION := 0.13.9
 UV := .cache/uv/bin/uv
 BIN := .venv/bin
 OPENCODE := .cache/opencode/node_modules/.bin/opencode
-CHECKED := opencode_mcp tests scripts $(wildcard bench)
+CHECKED := opencode_mcp tests tests_image container scripts $(wildcard bench)
 
 # Another project's environment, active in the caller's shell, must not be ours.
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME UV_PYTHON UV_PROJECT
@@ -94,9 +95,14 @@ wheel-test: env
 	$(UV) pip install --quiet --python .cache/wheel/venv --constraint .cache/wheel/constraints.txt .cache/wheel/*.whl
 	$(BIN)/python scripts/wheel_check.py .cache/wheel/venv
 
+# BASE_IMAGE and NODE_IMAGE: what to build upon; see the script.
+test-image: env
+	UV="$(UV)" BASE_IMAGE="$(BASE_IMAGE)" NODE_IMAGE="$(NODE_IMAGE)" LOCAL_BASE="$(LOCAL_BASE)" \
+		PYTEST_ARGS="$(PYTEST_ARGS)" scripts/test_image.sh
+
 bench: env opencode
 	OPENCODE_MCP_OPENCODE_BIN="$(OPENCODE_PATH)" $(BIN)/python bench/run.py $(BENCH_ARGS)
 
 clean:
 	rm -rf .cache .venv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find opencode_mcp tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find opencode_mcp tests tests_image container scripts -name __pycache__ -type d -prune -exec rm -rf {} +

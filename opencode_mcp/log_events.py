@@ -29,6 +29,10 @@ CONTENT_LOGGER = "opencode_mcp.content"
 #: how much of a prompt or an answer is logged, in characters
 CONTENT_CHARS = 2_000
 
+_NO_CLIENT = (
+    "there is no client: stdin ended before any request. A container needs `docker run -i`"
+    " (or, to serve over HTTP, OPENCODE_MCP_TRANSPORT=http)"
+)
 _content = logging.getLogger(CONTENT_LOGGER)
 _content.disabled = True  # until somebody says otherwise
 _ids: ContextVar[Mapping[str, object]] = ContextVar("log ids", default=MappingProxyType({}))
@@ -49,6 +53,7 @@ class Event(Enum):
     )
     LISTENING = (INFO, "listening for HTTP")
     NOT_READY = (WARNING, "not ready: /readyz answers 503")
+    NO_CLIENT = (WARNING, _NO_CLIENT)
     CLIENT_DEAF = (WARNING, "the client did not take its answers")
     LINES_DROPPED = (WARNING, "lines were dropped, because nobody read standard error")
     UNEXPECTED_FAILURE = (ERROR, "something failed that must not: a bug of this server")

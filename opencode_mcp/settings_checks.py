@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from opencode_mcp.records import ExitAction, InstanceKind
 from opencode_mcp.settings_model import Settings, variable
@@ -11,6 +12,10 @@ from opencode_mcp.settings_web import is_loopback_host
 
 if TYPE_CHECKING:
     from opencode_mcp.settings_env import Reading
+
+
+#: how Docker and Podman call the machine that a container runs on
+_CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal")
 
 
 class Judge(Protocol):
@@ -40,7 +45,8 @@ def _check_connection(settings: Settings, judge: Judge) -> None:
         "mode",
         "server_url",
         bad=attach and url is None,
-        reason=f"needs {variable('server_url')}, the address of the running OpenCode",
+        reason=f"needs {variable('server_url')}, the address of the running OpenCode"
+        " (the `bundled` image brings one of its own)",
     )
     judge(
         "server_url",
@@ -49,19 +55,33 @@ def _check_connection(settings: Settings, judge: Judge) -> None:
         and url.startswith("http:")
         and not is_loopback(url)
         and not settings.allow_insecure_http,
-        reason=f"must be https beyond this machine, or {variable('allow_insecure_http')} be true",
+        reason=f"must be https beyond this machine, or {variable('allow_insecure_http')} be true"
+        + _the_host_of_a_container(url),
     )
     judge(
         "remote_paths",
         "mode",
         bad=settings.remote_paths and not attach,
-        reason="must be false in managed mode: that OpenCode runs on this machine",
+        reason="must be false in managed mode: that OpenCode runs on this machine (in a container:"
+        " the `bundled` image, which has one)",
     )
     judge(
         "on_exit",
         "mode",
         bad=settings.on_exit is ExitAction.KEEP and not attach,
         reason="must be abort or end in managed mode: that OpenCode stops with its last server",
+    )
+
+
+def _the_host_of_a_container(url: str | None) -> str:
+    """Return what else must be known about the name by which a container reaches its host."""
+    name = urlsplit(url or "").hostname
+    if name not in _CONTAINER_HOSTS:
+        return ""
+    return (
+        f"; {name} is the machine that this container runs on, seen from inside: Docker on Linux"
+        f" knows it with --add-host={name}:host-gateway, and that OpenCode must listen beyond"
+        " loopback and have a password"
     )
 
 

@@ -31,16 +31,27 @@ _CHUNK = 65_536
 class Pipes:
     """Both streams, and which requests between them have no answer yet.
 
-    `source` and `sink` are descriptors; `on_end` is called in a thread when the source has ended.
+    `source` and `sink` are descriptors. Called in the thread that reads: `on_start` when it begins,
+    `on_end` when the source has ended.
     """
 
-    def __init__(self, source: int, sink: int, *, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        source: int,
+        sink: int,
+        *,
+        on_end: Callable[[], None],
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
         self.stdin = io.TextIOWrapper(io.BufferedReader(_Input(self)), encoding="utf-8")
         self.stdout = io.TextIOWrapper(io.BufferedWriter(_Output(self)), encoding="utf-8")
         self._source = source
         self._sink = sink
+        self._on_start: Callable[[], None] | None = on_start
         self._on_end = on_end
         self._has_ended = False
+        #: nothing at all has come from the client
+        self.is_unused = True
         self._half_a_line = b""
         self._half_an_answer = b""
         # Both are changed by one thread each, a key at a time; whoever reads looks again.
@@ -57,6 +68,9 @@ class Pipes:
 
     def read(self) -> bytes:
         """Return the next bytes of the input as they come; b"": it ends here."""
+        if self._on_start is not None:
+            self._on_start()
+            self._on_start = None
         while (left_s := self._left_s()) is None or left_s >= 0:
             sources = [self._woken] if self._has_ended else [self._woken, self._source]
             ready, _, _ = select.select(sources, [], [], left_s)
@@ -96,6 +110,7 @@ class Pipes:
 
     def _take(self, data: bytes) -> bytes:
         """Note the requests in what was read."""
+        self.is_unused = self.is_unused and not data
         if not data:
             self._has_ended = True
             self._on_end()

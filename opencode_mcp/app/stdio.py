@@ -11,12 +11,9 @@ import asyncio
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from opencode_mcp.app.exiting import Exit, leave
-from opencode_mcp.app.pipes import Pipes
-from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.callers.server import build_server
 from opencode_mcp.engine.closing import WRITTEN_BY_S
 from opencode_mcp.log_events import Event, tell
 
@@ -37,7 +34,29 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
     Returns when it is time to exit, or does not return but exits. Raises a StoreError when the
     tracking database cannot be used.
     """
-    leaving = _take_over()
+    source, sink = _take_streams()
+    # only now: what a library prints while it is imported is not for the client either
+    from opencode_mcp.app.pipes import Pipes  # noqa: PLC0415
+    from opencode_mcp.app.runtime import open_runtime  # noqa: PLC0415
+    from opencode_mcp.callers.server import build_server  # noqa: PLC0415
+
+    loop = asyncio.get_running_loop()
+
+    def stdin_ended() -> None:
+        if pipes.is_unused:  # `docker run` without `-i` (case B33)
+            tell(log, Event.NO_CLIENT)
+        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
+        loop.call_soon_threadsafe(lambda: leaving.begin(refuse=False))
+
+    for_others = sys.stdin, sys.stdout
+
+    def streams_are_taken() -> None:
+        sys.stdin, sys.stdout = for_others
+
+    pipes = Pipes(source, sink, on_start=streams_are_taken, on_end=stdin_ended)
+    sys.stdin = cast(TextIO, _Offer(sys.stdin, pipes.stdin.buffer))
+    sys.stdout = cast(TextIO, _Offer(sys.stdout, pipes.stdout.buffer))
+    leaving = Exit(on_begin=pipes.end)
     async with open_runtime(settings, environ, leaving.closing) as runtime:
         server = build_server(runtime)
         serving = asyncio.create_task(server.run_stdio_async(show_banner=False), name="stdio")
@@ -52,19 +71,25 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
     serving.result()
 
 
-def _take_over() -> Exit:
-    """Take stdin, stdout and the signals. What else uses them meets nothing, and stderr."""
-    loop = asyncio.get_running_loop()
+class _Offer:
+    """A standard stream whose buffer is the client's, which the MCP library asks for.
 
-    def stdin_ended() -> None:
-        tell(log, Event.SERVER_STOPPING, why="stdin has ended")
-        loop.call_soon_threadsafe(lambda: leaving.begin(refuse=False))
+    Whoever just prints does not reach the client.
+    """
 
-    pipes = Pipes(os.dup(0), os.dup(1), on_end=stdin_ended)
+    def __init__(self, for_others: TextIO, buffer: BinaryIO) -> None:
+        self.buffer = buffer
+        self._for_others = for_others
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._for_others, name)
+
+
+def _take_streams() -> tuple[int, int]:
+    """Return stdin and stdout. Who else uses their numbers meets nothing, and stderr."""
+    source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    sys.stdin, sys.stdout = pipes.stdin, pipes.stdout
-    leaving = Exit(on_begin=pipes.end)
-    return leaving
+    return source, sink

@@ -33,6 +33,7 @@ from opencode_mcp.opencode.instance_file import (
 from opencode_mcp.opencode.launcher import launch
 from opencode_mcp.opencode.locks import FileLock, is_held_exclusively
 from opencode_mcp.opencode.orders import Orders
+from opencode_mcp.opencode.reach import answers_here
 from opencode_mcp.opencode.start_faults import no_binary, not_started, start_fault
 
 if TYPE_CHECKING:
@@ -128,9 +129,11 @@ class ManagedInstances:
         async with self._one_at_a_time, self._starting(key, deadline):
             for instance_id in self._candidates(key):
                 joined_before = instance_id in self._joined
-                if (live := await self._join(instance_id, deadline)) is not None:
+                live = await self._join(instance_id, deadline)
+                if live is not None and await answers_here(live):
                     _tell_joined(live, joined_before=joined_before)
                     return live
+                self._leave(instance_id)
             return await self._start(settings, binary, key)
 
     async def look(self, instance_id: str) -> LiveInstance | InstanceState:
@@ -200,12 +203,9 @@ class ManagedInstances:
         """Wait until it is ready, and join; None: it died, or does not get done with dying."""
         while self._clock.monotonic() <= deadline:
             found = self._enter(instance_id)
-            if isinstance(found, LiveInstance):
-                return found
-            if found is InstanceState.DEAD:
-                break
+            if found is not InstanceState.UNKNOWN:
+                return found if isinstance(found, LiveInstance) else None
             await self._clock.sleep(_POLL_S)
-        self._leave(instance_id)
         return None
 
     def _enter(self, instance_id: str) -> LiveInstance | InstanceState:

@@ -6,7 +6,9 @@ ours: contract, section 1. Where OpenCode has to misbehave, a small program stan
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +19,7 @@ import pytest
 
 from opencode_mcp.errors import OpencodeStartError, OpencodeUnsupportedError
 from opencode_mcp.opencode.data_id import FILE_NAME, data_folder, data_id
-from opencode_mcp.opencode.instance_file import State, read_record, record_path
+from opencode_mcp.opencode.instance_file import State, read_record, record_path, write_record
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
 from tests.opencode.managed_support import (
     PATIENCE_S,
@@ -158,6 +160,26 @@ async def test_two_that_start_at_once_share_one_until_the_last_has_left(world: W
     assert request(one, "GET", "/global/health")["healthy"] is True
     await second.close()
     await _dead(second, one.id)
+
+
+async def test_one_that_lives_in_another_container_is_left_alone(world: World) -> None:
+    """Its record and locks are on a volume that both share; its loopback is not."""
+    elsewhere, here = world.manager(), world.manager()
+    other = await elsewhere.join_or_start(settings(world.home))
+    path = record_path(world.folder, other.id)
+    record = read_record(path)
+    assert record is not None
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    fd = os.open(path, os.O_RDWR)
+    write_record(fd, replace(record, url=nobody))
+    os.close(fd)
+    own = await here.join_or_start(settings(world.home))
+    assert own.id != other.id
+    assert request(own, "GET", "/global/health")["healthy"] is True
+    assert not here.is_dead(other.id)
+    await elsewhere.close()
+    await _dead(here, other.id)  # nobody else kept it
 
 
 async def test_other_settings_have_an_instance_of_their_own(world: World) -> None:

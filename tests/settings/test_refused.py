@@ -31,7 +31,7 @@ def test_all_faults_come_in_one_message(project: Path) -> None:
         "OPENCODE_MCP_MAX_SESSION": "unknown variable; the nearest known one is"
         " OPENCODE_MCP_MAX_SESSIONS",
         "OPENCODE_MCP_MODE='attach'": "needs OPENCODE_MCP_SERVER_URL,"
-        " the address of the running OpenCode",
+        " the address of the running OpenCode (the `bundled` image brings one of its own)",
         "OPENCODE_MCP_AIRGAP='perhaps'": "must be true or false",
         "OPENCODE_MCP_DEFAULT_CWD='/no/such/folder'": "does not exist",
         "OPENCODE_MCP_END_ACTION='burn'": "must be delete or archive",
