@@ -19,7 +19,7 @@ from opencode_mcp.cli.scripted_model import opencode_config
 from tests.support.http_bridge import HttpServer
 from tests_image.support.container import Container, running
 from tests_image.support.image import REPOSITORY, Image
-from tests_image.support.opencode import well
+from tests_image.support.opencode import ready, well
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,11 +164,7 @@ async def test_its_services_work_together(
         )
         await well(server)
         http = HttpServer("http://127.0.0.1:8000")
-        assert (await http.get("/readyz")).json == {
-            "status": "ok",
-            "database": "ok",
-            "opencode": "ok",
-        }
+        await ready(http)
         listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         assert (await http.post(listing)).status == 401
         async with http.stack:

@@ -17,7 +17,7 @@ from tests.support.polling import eventually
 from tests_image.support.clients import over_stdio
 from tests_image.support.container import Container, namespaces, process_1, running
 from tests_image.support.nginx import open_nginx
-from tests_image.support.opencode import Opencode, open_opencode, well
+from tests_image.support.opencode import Opencode, open_opencode, ready, well
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ async def test_a_session_over_http_and_an_end_in_order(
     ):
         await well(server)
         http = HttpServer(f"http://127.0.0.1:{PORT}")
-        assert (await http.get("/readyz")).json["opencode"] == "ok"
+        await ready(http)
         async with http.stack:
             caller = await http.caller(TOKEN)
             answer = await caller.call("opencode", prompt="SAY:over http")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from tests.support.http_bridge import HttpServer
     from tests_image.support.container import Running
     from tests_image.support.image import Image
 
@@ -75,6 +76,19 @@ async def open_opencode(
     async with running(container, folder / "opencode.log") as one:
         await well(one, "opencode-healthcheck", str(PORT))
         yield found
+
+
+async def ready(server: HttpServer) -> None:
+    """Wait until a server of ours says that it reaches its database and OpenCode.
+
+    The first look at OpenCode may take longer than a probe waits.
+    """
+
+    async def ask() -> bool:
+        found = (await server.get("/readyz")).json
+        return bool(found == {"status": "ok", "database": "ok", "opencode": "ok"})
+
+    await eventually(ask, what="the server is ready")
 
 
 async def well(server: Running, *check: str) -> None:
