@@ -60,7 +60,7 @@ class Event(Enum):
     # callers over HTTP
     REQUEST_REFUSED = (WARNING, "a request was refused for its host or origin")
     CALLER_REFUSED = (INFO, "a caller without a valid token was refused")
-    TOKENS_READ = (INFO, "the file of tokens was read again")
+    TOKENS_READ = (INFO, "the file of tokens was read")
     TOKENS_WRONG = (ERROR, "the file of tokens is wrong: the former ones count")
     # calls
     CALL_OVER = (INFO, "a tool call is over")

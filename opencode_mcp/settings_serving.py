@@ -49,7 +49,10 @@ class OpencodeSettings(BaseSettings):
 
     mode: Annotated[
         InstanceKind, Choice, Note(default="`attach` if a URL is set, else `managed`")
-    ] = Field(description="use a running OpenCode, or start one at the first call that needs it")
+    ] = Field(
+        description="use a running OpenCode, or start one (at the first call that needs it; over"
+        " HTTP at once)"
+    )
     server_url: Annotated[
         str | None, AfterValidator(values.server_url), Note("an http:// or https:// address")
     ] = Field(None, description="attach: the address of the running OpenCode")

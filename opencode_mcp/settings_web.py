@@ -18,6 +18,7 @@ OWN_PATHS = ("/healthz", "/readyz", "/metrics")
 _LEAST_TOKEN_CHARS = 16
 _TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _TOKEN = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+", re.ASCII)
 _NAME = r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
 _PORT = r"(:(\*|[1-9][0-9]{0,4}))?"
@@ -41,18 +42,25 @@ def named_tokens(entries: object) -> object:
     if not isinstance(entries, list | tuple):
         msg = "must be name:token, separated by commas"
         raise ValueError(msg)  # noqa: TRY004 - pydantic shows what is a ValueError
-    if all(isinstance(entry, NamedToken) for entry in entries):
+    if entries and all(isinstance(entry, NamedToken) for entry in entries):
         return entries
-    return parse_tokens([str(entry) for entry in entries])
+    tokens = parse_tokens([str(entry) for entry in entries])
+    if not tokens:  # without tokens anybody is let in: nobody shall mean that by a comma
+        msg = "must hold at least one name:token"
+        raise ValueError(msg)
+    return tokens
 
 
 def parse_tokens(entries: Sequence[str], *, what: str = "entry") -> tuple[NamedToken, ...]:
-    """Return one token for each `name:token`. Raises ValueError, which quotes none of them."""
+    """Return one token for each `name:token`.
+
+    Raises ValueError, which quotes neither half: they may stand the wrong way round.
+    """
     tokens = tuple(_token(entry, f"{what} {n}") for n, entry in enumerate(entries, 1) if entry)
     names = [token.name for token in tokens]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        msg = f"must name each principal once; {twice} is there twice"
+        twice = next(n for n, name in enumerate(names, 1) if name in names[: n - 1])
+        msg = f"must name each principal once; token {twice} has the name of one before it"
         raise ValueError(msg)
     if len({token.token for token in tokens}) < len(tokens):
         msg = "must give each name a token of its own; two are the same"
@@ -71,7 +79,7 @@ def _token(entry: str, where: str) -> NamedToken:
     if len(token) < _LEAST_TOKEN_CHARS or not _TOKEN.fullmatch(token):
         msg = (
             f"must hold tokens of at least {_LEAST_TOKEN_CHARS} printable ASCII characters without"
-            f" blanks; {where} ({name}) does not"
+            f" blanks, behind the name; {where} does not"
         )
         raise ValueError(msg)
     return NamedToken(name, token)
@@ -147,5 +155,6 @@ def origins(texts: tuple[str, ...]) -> tuple[str, ...]:
         if not fits or origin != f"{parts.scheme}://{parts.netloc}" or "@" in parts.netloc:
             msg = "must be addresses such as https://chat.example.org, without a path"
             raise ValueError(msg)
-        found.append(origin)
+        # browsers leave out the port that the scheme means
+        found.append(origin.removesuffix(_DEFAULT_PORTS.get(parts.scheme, "")))
     return tuple(found)

@@ -126,9 +126,30 @@ def _root(root: Path, home: str) -> Finding:
 
 
 def check_callers(settings: Settings) -> list[Finding]:
-    """Say who may call over HTTP; nothing over stdio."""
+    """Say who may call over HTTP; over stdio only what has no effect there."""
     if settings.transport != "http":
+        return _without_effect(settings)
+    return [*_tokens(settings), *_admins(settings)]
+
+
+def _without_effect(settings: Settings) -> list[Finding]:
+    if not settings.auth_tokens:
         return []
+    text = "AUTH_TOKENS have no effect over stdio"
+    return [warning("tokens", text, "set TRANSPORT=http to serve callers over HTTP")]
+
+
+def _admins(settings: Settings) -> list[Finding]:
+    """Say which admins nobody can be: mostly a misspelt name."""
+    known = {f"token:{token.name}" for token in settings.auth_tokens} or {"anonymous"}
+    nobody = [name for name in settings.admins if name not in known | {"local"}]
+    if not nobody:
+        return []
+    remedy = "give them a token, or mend ADMINS"
+    return [warning("admins", f"{', '.join(nobody)}: nobody calls under this name", remedy)]
+
+
+def _tokens(settings: Settings) -> list[Finding]:
     path = settings.auth_tokens_file
     if path is not None and path.stat().st_mode & _OTHERS:
         text = f"{path}: other users of this machine may read or write it"

@@ -23,7 +23,7 @@ from opencode_mcp.app.web import build_app
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.engine.closing import WRITTEN_BY_S
 from opencode_mcp.errors import ListenError, OpencodeMcpError
-from opencode_mcp.log_events import Event, tell
+from opencode_mcp.log_events import Event, tell, tell_failure
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings_model import variable
 
@@ -54,8 +54,12 @@ async def serve_http(settings: Settings, environ: Mapping[str, str]) -> None:
         ):
             asked = asyncio.create_task(leaving.closing.wait(), name="exit")
             await asyncio.wait({server, asked}, return_when=asyncio.FIRST_COMPLETED)
+            stopped_by_itself = not leaving.closing.is_begun
             asked.cancel()
             leaving.begin(refuse=True)
+    if stopped_by_itself:
+        msg = "the HTTP server stopped by itself: its log lines say why"
+        raise ListenError(msg)
 
 
 @contextmanager
@@ -97,6 +101,14 @@ async def serving(runtime: Runtime, listener: socket.socket) -> AsyncIterator[as
             await asyncio.gather(task)
 
 
+class _CutShort(logging.Filter):
+    """Drops uvicorn's complaint about a request that was still being sent when we had to go."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep all that is no cancelled request."""
+        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
 class _Server(uvicorn.Server):
     """uvicorn, which leaves the signals of this process alone."""
 
@@ -106,6 +118,7 @@ class _Server(uvicorn.Server):
 
 
 def _config(runtime: Runtime, readiness: Readiness) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").addFilter(_CutShort())
     return uvicorn.Config(
         build_app(build_server(runtime), runtime.settings, readiness, runtime.metrics),
         log_config=None,
@@ -143,3 +156,5 @@ async def _warm(runtime: Runtime) -> None:
         await runtime.check_opencode()
     except OpencodeMcpError as error:  # the next call, or probe, tries again
         tell(log, Event.NOT_READY, part="opencode", why=str(error))
+    except Exception as error:  # noqa: BLE001 - top of a task: the callers must still be served
+        tell_failure(log, error, where="the start of OpenCode")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp import __version__
 from opencode_mcp.app.presence import Presence
+from opencode_mcp.app.purging import keep_purging, purge
 from opencode_mcp.callers.service import OwnDirectory
 from opencode_mcp.clock import Clock
 from opencode_mcp.engine.closing import Closing
@@ -163,8 +164,8 @@ class Runtime:
         return self._own_directory
 
     async def check_database(self) -> None:
-        """Read something. Raises a StoreError."""
-        await self._store.shared_key(_STATE_KEY)
+        """Write something: a full disk can still be read. Raises a StoreError."""
+        await self._store.check_writable()
 
     async def check_opencode(self) -> None:
         """Ask our OpenCode for a sign of life, starting a managed one if need be.
@@ -258,7 +259,7 @@ async def open_runtime(
         stack.enter_context(presence)
         clock = Clock()
         if carries_on:
-            await store.purge_tombstones(clock.now() - timedelta(days=settings.tombstone_days))
+            await purge(store, settings.tombstone_days, clock)
         engine_stack = await stack.enter_async_context(AsyncExitStack())
         runtime = Runtime(
             settings,
@@ -270,16 +271,21 @@ async def open_runtime(
             closing=closing or Closing(clock),
             carries_on=carries_on,
         )
+        background: set[asyncio.Task[None]] = set()
         if carries_on:
             _tell_started(settings)
-        resuming = asyncio.create_task(runtime.resume(), name="resume") if carries_on else None
+            background = {
+                asyncio.create_task(runtime.resume(), name="resume"),
+                asyncio.create_task(keep_purging(store, settings.tombstone_days, clock)),
+            }
         try:
             yield runtime
         finally:
             runtime.closing.begin(refuse=True)
-            if resuming is not None:
-                resuming.cancel()
-                await asyncio.wait({resuming})
+            for task in background:
+                task.cancel()
+            if background:
+                await asyncio.wait(background)
 
 
 def _tell_started(settings: Settings) -> None:

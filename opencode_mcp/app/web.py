@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from opencode_mcp.app.readiness import Readiness
     from opencode_mcp.settings import Settings
 
-#: what a page in a browser needs besides the simple ones (MCP 2025-11-25 §Transports)
-_MCP_HEADERS = ("authorization", "content-type", "mcp-protocol-version", "mcp-session-id")
-
 
 def build_app(
     server: FastMCP,
@@ -78,7 +75,7 @@ def _middleware(settings: Settings) -> list[Middleware]:
         CORSMiddleware,
         allow_origins=settings.allowed_origins,
         allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=_MCP_HEADERS,
+        allow_headers=["*"],  # MCP adds headers of its own, and only listed origins get here
         expose_headers=["mcp-session-id", "mcp-protocol-version", "www-authenticate"],
     )
     return [

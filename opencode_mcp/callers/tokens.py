@@ -17,6 +17,7 @@ from opencode_mcp.settings_model import variable
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from opencode_mcp.settings import Settings
     from opencode_mcp.settings_web import NamedToken
@@ -30,8 +31,11 @@ class Tokens:
     def __init__(self, settings: Settings) -> None:
         self._path = settings.auth_tokens_file
         self._only_one = settings.mode is InstanceKind.MANAGED and not settings.allow_shared_managed
-        self._seen = self._stamp()
         self._digests = _digests(settings.auth_tokens)
+        # once more: it may have changed since the settings were read
+        self._seen = self._stamp()
+        if self._path is not None:
+            self._take(self._path)
 
     @property
     def are_needed(self) -> bool:
@@ -55,14 +59,17 @@ class Tokens:
         if self._path is None or stamp == self._seen:
             return
         self._seen = stamp
+        self._take(self._path)
+
+    def _take(self, path: Path) -> None:
         try:
-            tokens = tokens_in(self._path)
+            tokens = tokens_in(path)
             self._check_count(tokens)
         except ValueError as error:
-            tell(log, Event.TOKENS_WRONG, file=str(self._path), why=str(error))
+            tell(log, Event.TOKENS_WRONG, file=str(path), why=str(error))
             return
         self._digests = _digests(tokens)
-        tell(log, Event.TOKENS_READ, file=str(self._path), count=len(tokens))
+        tell(log, Event.TOKENS_READ, file=str(path), count=len(tokens))
 
     def _check_count(self, tokens: Sequence[NamedToken]) -> None:
         if self._only_one and len(tokens) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +33,9 @@ def serve(context: click.Context) -> None:
     _FILE) and OPENCODE_MCP_AUTH_TOKENS (or _FILE) in the environment.
     """
     from opencode_mcp.logs import configure_logging  # noqa: PLC0415 - only when serving
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # until `app.exiting` takes them
+        signal.signal(number, lambda *_: os._exit(0))  # nothing is open or begun yet
 
     settings = load(context).settings
     configure_logging(settings.log_level, settings.log_format, content=settings.log_content)

@@ -25,6 +25,7 @@ from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.events import EventHub
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
+from opencode_mcp.opencode.start_faults import file_faults
 from opencode_mcp.records import Instance, InstanceKind
 
 if TYPE_CHECKING:
@@ -246,7 +247,8 @@ class Instances:
             )
             return connection
         try:
-            live = await self._managed.join_or_start(own)
+            with file_faults():
+                live = await self._managed.join_or_start(own)
         except OpencodeError as error:
             tell(log, Event.OPENCODE_START_FAILED, error_name=error.name, why=str(error))
             raise

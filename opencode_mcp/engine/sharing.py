@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from opencode_mcp.log_events import only_concerning
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
@@ -26,7 +28,8 @@ class SharedReads(Generic[T]):
         """Return what `read` returns, or raise what it raises. A cancelled call stops no read."""
         task = self._waiting.get(key)
         if task is None:
-            task = asyncio.create_task(self._read(key, self._running.get(key), read))
+            with only_concerning():  # it is read for whoever shares it, not for this call alone
+                task = asyncio.create_task(self._read(key, self._running.get(key), read))
             task.add_done_callback(_forget_fault)
             self._waiting[key] = task
         return await asyncio.shield(task)

@@ -111,8 +111,6 @@ class ManagedInstances:
         self._clock = clock
         self._joined: dict[str, FileLock] = {}
         self._one_at_a_time = asyncio.Lock()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
 
     async def join_or_start(self, settings: StartSettings) -> LiveInstance:
         """Return a live instance with these settings, ours until `close()`; start one if need be.
@@ -121,6 +119,8 @@ class ManagedInstances:
         quotes its last lines), or others took too long; and OpencodeUnsupportedError. Takes at most
         about twice the startup timeout: one to wait for others, one to start.
         """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
         binary = settings.resolved_binary()
         if binary is None:
             raise no_binary(settings.binary)

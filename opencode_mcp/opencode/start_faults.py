@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import OpencodeStartError, OpencodeUnsupportedError
+from opencode_mcp.errors import OpencodeMcpError, OpencodeStartError, OpencodeUnsupportedError
 from opencode_mcp.opencode.generation import NOT_OURS
 from opencode_mcp.opencode.instance_file import State
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from opencode_mcp.errors import OpencodeError
     from opencode_mcp.opencode.instance_file import InstanceRecord
 
@@ -43,3 +47,19 @@ def not_started(binary: str, lines: tuple[str, ...]) -> OpencodeStartError:
     quoted = "".join(f"\n    {line}" for line in output)
     said = f" It said last:{quoted}" if output else " It said nothing."
     return OpencodeStartError(f"OpenCode ({binary}) did not start: {reason}.{said}")
+
+
+@contextmanager
+def file_faults() -> Generator[None, None, None]:
+    """Turn what the system refuses us about an instance's files into OpencodeStartError."""
+    try:
+        yield
+    except OpencodeMcpError:  # some of ours are OSErrors, too
+        raise
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        msg = (
+            f"the files of the managed OpenCode cannot be used as user id {os.geteuid()}:"
+            f" {error.strerror or error}{where}; make their folder, beside the database, writable"
+        )
+        raise OpencodeStartError(msg) from error

@@ -9,10 +9,24 @@ from opencode_mcp.store.connection import Part, Transaction
 
 #: what an AES-256 key is derived from
 _KEY_BYTES = 32
+#: no key: a row that is written to see whether that works
+_PROBE = "probe"
 
 
 class Keys(Part):
     """Table `keys`."""
+
+    async def check_writable(self) -> None:
+        """Write a row, really. Raises StoreUnusableError: a full disk, a file that is gone."""
+
+        async def work(write: Transaction) -> None:
+            await write.run(
+                "INSERT INTO keys (name, value) VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                [_PROBE, secrets.token_bytes(_KEY_BYTES)],
+            )
+
+        await self._database.write(work)
 
     async def shared_key(self, name: str) -> bytes:
         """Return the key of this name, 32 random bytes; made once, by whoever asks first."""

@@ -255,3 +255,14 @@ async def test_a_program_that_ends_at_once_is_a_problem_and_leaves_nothing(
     assert "by hand to see why" in finding(said, "OpenCode")["remedy"]
     assert list(temporary.iterdir()) == []
     assert not list(database(command).parent.glob("tracking.db*"))
+
+
+async def test_what_of_the_callers_has_no_effect_is_told(command: Command) -> None:
+    tokens = {"AUTH_TOKENS": f"alice:{PASSWORD}"}
+    said = await command.with_settings(**tokens).run("doctor", "--json")
+    assert "TRANSPORT=http" in finding(said, "tokens")["remedy"]
+    http = {"TRANSPORT": "http", **tokens}
+    said = await command.with_settings(ADMINS="token:alcie", **http).run("doctor", "--json")
+    assert "token:alcie" in finding(said, "admins")["text"]
+    said = await command.with_settings(ADMINS="token:alice", **http).run("doctor", "--json")
+    assert "admins" not in levels(said)

@@ -7,16 +7,16 @@ import json
 import signal
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.polling import eventually
+from tests.support.process_bridge import COMMAND
 from tests.twin import Hang
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.bridges import Bridges
     from tests.support.http_bridge import HttpProcess
     from tests.twin import Twin
@@ -91,6 +91,25 @@ async def test_a_second_signal_ends_it_at_once(bridges: Bridges, twin: Twin, pro
     server.signal(signal.SIGTERM)
     assert await server.exit_code() == 128 + signal.SIGTERM
     held.release()
+
+
+async def test_a_signal_while_it_still_starts_ends_it_with_0(
+    bridges: Bridges, tmp_path: Path
+) -> None:
+    env = bridges.attach_env(TRANSPORT="http", PORT="0")
+    process = await asyncio.create_subprocess_exec(
+        str(COMMAND), env=env, cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+    )
+
+    async def catches_it() -> bool:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1))
+
+    await eventually(catches_it, what="Python is up, and the program is being imported")
+    process.terminate()
+    _, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
 
 
 async def test_a_port_that_is_taken_is_named(bridges: Bridges, tmp_path: Path) -> None:

@@ -57,10 +57,11 @@ async def test_pages_of_other_origins_are_refused_and_the_setting_is_named(
 async def test_pages_of_a_listed_origin_may_call_and_read_the_answer(bridges: Bridges) -> None:
     origin = "https://chat.example.org"
     server = await bridges.http(ALLOWED_ORIGINS=origin, AUTH_TOKENS="alice:0123456789abcdef")
+    headers = "authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,last-event-id"
     asked = {
         "origin": origin,
         "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type,mcp-protocol-version",
+        "access-control-request-headers": headers,
     }
     preflight = await server.send("OPTIONS", "/mcp", headers=asked)
     assert preflight.status == 200, "a preflight carries no token"

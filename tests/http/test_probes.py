@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.bridges import bare_env
+from tests.support.disk import Disk
+from tests.support.http_bridge import run_http
 from tests.support.polling import eventually
 from tests.twin import Hang
 
@@ -63,4 +69,52 @@ async def test_a_database_that_was_taken_away_makes_it_unready(bridges: Bridges)
     assert reply.status == 503
     assert reply.json == {"status": "not ready", "database": "unusable", "opencode": "unknown"}
     bridges.database.with_suffix(".away").rename(bridges.database)
-    assert (await server.get("/readyz")).status == 200
+    await _becomes(server, {"status": "ok", "database": "ok", "opencode": "ok"})
+
+
+async def test_a_full_disk_makes_it_unready_though_it_can_be_read(bridges: Bridges) -> None:
+    with Disk() as disk:
+        server = await bridges.http()
+        await _becomes(server, {"status": "ok", "database": "ok", "opencode": "ok"})
+        disk.room = 0
+        full = {"status": "not ready", "database": "unusable", "opencode": "ok"}
+        await _becomes(server, full)
+        disk.room = None
+        await _becomes(server, {"status": "ok", "database": "ok", "opencode": "ok"})
+
+
+async def test_an_opencode_that_is_slower_than_its_probe_is_ready_to_the_next_ones(
+    bridges: Bridges, twin: Twin
+) -> None:
+    server = await bridges.http()
+    slow = twin.fail(Hang(), path="/global/health")
+    assert (await server.get("/readyz")).json["opencode"] == "no answer yet"
+    slow.release()
+    await asyncio.sleep(1.5)  # what is looked for is that a probe comes later than the answer
+    later = twin.fail(Hang(), path="/global/health")
+    assert (await server.get("/readyz")).json["opencode"] == "ok"
+    later.release()
+
+
+async def test_many_probes_look_once(bridges: Bridges, twin: Twin) -> None:
+    """Ours: they are anybody's to send, and must not cost more than one."""
+    server = await bridges.http()
+    await _becomes(server, {"status": "ok", "database": "ok", "opencode": "ok"})
+    since = len(twin.requests)
+    await asyncio.gather(*(server.get("/readyz") for _ in range(30)))
+    assert len(twin.lines(since)) <= 1
+
+
+async def test_a_managed_opencode_that_cannot_be_started_is_told_and_ends_nothing(
+    bridges: Bridges, tmp_path: Path
+) -> None:
+    Path(f"{bridges.database}.instances").write_text("in the way", encoding="utf-8")
+    env = bridges.settings({"MODE": "managed", "OPENCODE_BIN": "/bin/true"})
+    async with run_http(bare_env(tmp_path / "home") | env, tmp_path, name="managed") as server:
+        await _becomes(server, {"status": "not ready", "database": "ok", "opencode": "unavailable"})
+        answer = await (await server.caller()).call("opencode", prompt="x")
+        assert answer.error == "OPENCODE_UNAVAILABLE"
+        assert f"{bridges.database}.instances" in answer.text
+        server.signal(signal.SIGTERM)
+        assert await server.exit_code() == 0
+    assert "Traceback" not in server.log.read_text(encoding="utf-8")

@@ -48,8 +48,13 @@ def test_tokens_are_split_at_the_first_colon(project: Path) -> None:
         ("a b:hunter2hunter2hunter2", "must be name:token"),
         ("alice:hunter2", "at least 16"),
         ("alice:hunter2 hunter2 hunter2", "at least 16"),
-        ("alice:hunter2hunter2hunter2,alice:hunter3hunter3hunter3", "alice is there twice"),
+        ("alice:hunter2hunter2hunter2,alice:hunter3hunter3hunter3", "token 2 has the name"),
         ("alice:hunter2hunter2hunter2,bob:hunter2hunter2hunter2", "two are the same"),
+        ("hunter2hunter2hunter2:alice", "behind the name"),
+        (
+            "hunter2hunter2hunter2:alice-and-her-friends,hunter2hunter2hunter2:bob-and-his-friends",
+            "the name of one before it",
+        ),
     ],
 )
 def test_a_wrong_token_is_refused_and_never_shown(
@@ -80,6 +85,12 @@ def test_a_file_of_tokens_that_lets_nobody_in_is_refused(
         file.write_text(text, encoding="utf-8")
     (fault,) = faults(project, _ATTACH | {"OPENCODE_MCP_AUTH_TOKENS_FILE": str(file)})
     assert fault.strip().startswith(f"OPENCODE_MCP_AUTH_TOKENS_FILE='{file}': must be a readable")
+
+
+def test_a_list_of_tokens_without_one_is_refused(project: Path) -> None:
+    """Ours: it would let anybody in on loopback, behind whose proxy ever."""
+    (fault,) = faults(project, _ATTACH | {"OPENCODE_MCP_AUTH_TOKENS": " , "})
+    assert "must hold at least one name:token" in fault
 
 
 def test_tokens_are_in_no_text_of_the_settings(project: Path) -> None:
@@ -147,6 +158,16 @@ def test_a_wrong_value_is_refused_by_its_name(project: Path, name: str, value: s
         ("HTTP_PATH", "/team/mcp/", "/team/mcp"),
         ("ALLOWED_HOSTS", "MCP.example.org, bridge:8000,[::1]:*,*.example.org", None),
         ("ALLOWED_ORIGINS", "https://Chat.example.org/", ("https://chat.example.org",)),
+        (
+            "ALLOWED_ORIGINS",
+            "https://a.test:443,http://b.test:80",
+            ("https://a.test", "http://b.test"),
+        ),
+        (
+            "ALLOWED_ORIGINS",
+            "https://a.test:8443,http://b.test:443",
+            ("https://a.test:8443", "http://b.test:443"),
+        ),
         ("ADMINS", "token:alice,local", ("token:alice", "local")),
     ],
 )
