@@ -83,8 +83,14 @@ _CALLS: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "more"), _CALLS)
-@pytest.mark.parametrize("name", ["sessionId", "threadId", "conversationId"])
+@pytest.mark.parametrize(
+    ("tool", "more", "name"),
+    [
+        *((tool, more, "sessionId") for tool, more in _CALLS),
+        ("opencode-status", {}, "threadId"),
+        ("opencode-end", {}, "conversationId"),
+    ],
+)
 async def test_to_a_stranger_a_session_is_like_one_that_never_was(
     people: People, project: Path, tool: str, more: dict[str, object], *, name: str
 ) -> None:
