@@ -55,11 +55,14 @@ async def test_two_that_end_the_same_sessions_at_once_end_each_of_them_once(
     prompts = ("HANG", "SAY:x") * (_SESSIONS // 2)
     errand, ids = await started(bridges, twin, project, prompts)
     since = len(twin.requests)
-    errand = replace(errand, starting_shot=project / "go")
-    one = Victim(replace(errand, kill_at=killed_at))
-    two = Victim(replace(errand, session_ids=errand.session_ids[::-1]))
+    one = Victim(replace(errand, kill_at=killed_at, starting_shot=project / "go"))
+    later = replace(errand, starting_shot=project / "go, too")
+    two = Victim(replace(later, session_ids=errand.session_ids[::-1]))
     await asyncio.gather(one.ready(), two.ready())
     (project / "go").touch()
+    if killed_at:  # else the other one may have done it all before
+        await one.stepped(killed_at // 2)
+    (project / "go, too").touch()
     first, second = await asyncio.gather(one.finished(), two.finished())
     assert first.was_killed is bool(killed_at)
     assert second.exit_code == 0

@@ -414,6 +414,7 @@ async def test_a_missing_file_proves_nothing(world: World) -> None:
 async def test_a_copied_record_without_a_lock_is_dead_and_forgotten(world: World) -> None:
     manager = world.manager()
     path = record_path(world.folder, "1" * 32)
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"")  # what a kill in the middle of a write leaves
     assert manager.is_dead("1" * 32)
     assert await manager.look("1" * 32) is InstanceState.DEAD

@@ -94,6 +94,7 @@ WRITES: dict[str, Callable[[Scene], Awaitable[object]]] = {
     "note_next_try": lambda it: it.store.note_next_try("ses_ending", START, "why"),
     "note_delete_sent": lambda it: it.store.note_delete_sent("ses_ending", it.lease.fence),
     "finish_end": lambda it: it.store.finish_end(a_tombstone("ses_ending"), it.lease.fence),
+    "check_writable": lambda it: it.store.check_writable(),
     "purge_tombstones": lambda it: it.store.purge_tombstones(SteppingClock().now()),
     "take_lease": lambda it: it.store.take_lease("ses_idle", "me", None),
     "renew_lease": lambda it: it.store.renew_lease(it.lease),

@@ -113,6 +113,10 @@ class Victim:
         """Wait until it is up and waits for the starting shot."""
         assert await self.answer() == _READY
 
+    async def stepped(self, count: int) -> None:
+        """Wait until it has taken so many steps more."""
+        await asyncio.to_thread(self._stepped, count)
+
     async def finished(self) -> Report:
         """Wait until it is gone, and return what it told."""
         return await asyncio.to_thread(self._finished)
@@ -123,6 +127,13 @@ class Victim:
                 kind, text = self._here.recv()
                 if kind == "answer":
                     return str(text)
+                self._steps.append(text)
+
+    def _stepped(self, count: int) -> None:
+        with self._lock:
+            for _ in range(count):
+                kind, text = self._here.recv()
+                assert kind == "step"
                 self._steps.append(text)
 
     def _finished(self) -> Report:

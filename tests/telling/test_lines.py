@@ -243,6 +243,11 @@ async def test_quarantine_is_told(log: Log, bridge: Bridge, twin: Twin, project:
     assert (lost.hits, answer.error) == (lost.hits, "SUBMISSION_UNCONFIRMED")
     unread.release()
     await bridge.settled(answer.session_id)
+
+    async def told() -> bool:
+        return {"session_quarantined", "session_freed"} <= log.events()
+
+    await eventually(told, what="that it was quarantined and freed is told")
     (quarantined,) = log.of("session_quarantined")
     (freed,) = log.of("session_freed")
     assert quarantined["session_id"] == freed["session_id"] == answer.session_id
