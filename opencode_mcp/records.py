@@ -109,11 +109,17 @@ class Instance:
     dead: bool = False
 
 
+#: over stdio, and on the command line, there is one: the person whose machine it is
+LOCAL = "local"
+#: over HTTP, where callers have no tokens
+ANONYMOUS = "anonymous"
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Who asks (contract §1): the owner of what they start."""
 
-    #: `local`, `anonymous` or `token:<name>`
+    #: `LOCAL`, `ANONYMOUS` or `token:<name>`
     name: str
     #: sees what others started, and may stop and end it; may not go on with it
     sees_all: bool = False

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from opencode_mcp.records import ExitAction, InstanceKind
 from opencode_mcp.settings_model import Settings, variable
-from opencode_mcp.settings_values import is_loopback
-from opencode_mcp.settings_web import is_loopback_host
+from opencode_mcp.settings_values import is_loopback, is_loopback_host
 
 if TYPE_CHECKING:
     from opencode_mcp.settings_env import Reading

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?\.?", re.ASCII)
+DEFAULT_PORTS = {"http": 80, "https": 443}
+#: a pattern
+HOST_NAME = r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
 #: `opencode serve` options that are ours to choose, and yargs' other spellings of them
 _OUR_SERVE_OPTIONS = ("--hostname", "--port", "--mdns", "--cors", "--no-mdns", "--no-cors")
 _CHILD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[A-Za-z][A-Za-z0-9_]*_\*", re.ASCII)
@@ -57,7 +58,7 @@ def server_url(text: str) -> str:
 def _split(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
-        named = parts.scheme in _DEFAULT_PORTS and bool(parts.hostname)
+        named = parts.scheme in DEFAULT_PORTS and bool(parts.hostname)
     except ValueError:  # brackets that hold no address
         named = False
     if not named:
@@ -74,7 +75,7 @@ def _host(name: str) -> str:
             msg = "must hold an IPv6 address between its brackets"
             raise ValueError(msg) from None
         return LOOPBACK if address.is_loopback else f"[{address.compressed}]"
-    if not _HOST_NAME.fullmatch(name):
+    if not re.fullmatch(HOST_NAME, name.removesuffix("."), re.ASCII):
         msg = "must name a host by letters, digits, dots and hyphens, or by its address"
         raise ValueError(msg)
     return LOOPBACK if name.rstrip(".") == "localhost" else name
@@ -85,7 +86,7 @@ def _port(parts: SplitResult) -> str:
         port = parts.port
     except ValueError:
         port = 0
-    if port is None or port == _DEFAULT_PORTS[parts.scheme]:
+    if port is None or port == DEFAULT_PORTS[parts.scheme]:
         return ""
     if not port:
         msg = "must have a port from 1 to 65535"
@@ -95,11 +96,15 @@ def _port(parts: SplitResult) -> str:
 
 def is_loopback(url: str) -> bool:
     """Say whether a normalised address cannot leave this machine."""
-    host = urlsplit(url).hostname or ""
+    return is_loopback_host(urlsplit(url).hostname or "")
+
+
+def is_loopback_host(host: str) -> bool:
+    """Say whether a name or address means this machine, and nobody else can reach it there."""
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name: only `localhost` is loopback, and that was replaced
-        return False
+    except ValueError:
+        return host == "localhost"
 
 
 def user_name(text: str) -> str:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from opencode_mcp.records import ANONYMOUS, LOCAL
+from opencode_mcp.settings_values import DEFAULT_PORTS, HOST_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,11 +21,9 @@ OWN_PATHS = ("/healthz", "/readyz", "/metrics")
 _LEAST_TOKEN_CHARS = 16
 _TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _TOKEN = re.compile(r"[\x21-\x7e]+", re.ASCII)
-_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+", re.ASCII)
-_NAME = r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
 _PORT = r"(:(\*|[1-9][0-9]{0,4}))?"
-_HOST = re.compile(rf"\*|((\*\.)?{_NAME}|\[[0-9a-f:.]+\]){_PORT}", re.ASCII)
+_HOST = re.compile(rf"\*|((\*\.)?{HOST_NAME}|\[[0-9a-f:.]+\]){_PORT}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def principals(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names of principals as contract §1 writes them."""
     for name in names:
         kind, colon, rest = name.partition(":")
-        if name in {"local", "anonymous"}:
+        if name in {LOCAL, ANONYMOUS}:
             continue
         if not colon or kind != "token" or not _TOKEN_NAME.fullmatch(rest):
             msg = "must be principals: token:<name>, local or anonymous, separated by commas"
@@ -103,18 +104,10 @@ def listening_host(text: str) -> str:
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
-        if re.fullmatch(_NAME, host):
+        if re.fullmatch(HOST_NAME, host):
             return host
     msg = "must be a host name or an IP address, without a port"
     raise ValueError(msg)
-
-
-def is_loopback_host(host: str) -> bool:
-    """Say whether only this machine can reach a listener at `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def http_path(text: str) -> str:
@@ -156,5 +149,6 @@ def origins(texts: tuple[str, ...]) -> tuple[str, ...]:
             msg = "must be addresses such as https://chat.example.org, without a path"
             raise ValueError(msg)
         # browsers leave out the port that the scheme means
-        found.append(origin.removesuffix(_DEFAULT_PORTS.get(parts.scheme, "")))
+        port = DEFAULT_PORTS.get(parts.scheme)
+        found.append(origin.removesuffix(f":{port}"))
     return tuple(found)

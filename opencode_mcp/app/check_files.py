@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.app.findings import Finding, ok, problem, skipped, warning
 from opencode_mcp.errors import StoreError
 from opencode_mcp.opencode.locks import locking_works
+from opencode_mcp.records import ANONYMOUS, LOCAL
 from opencode_mcp.roots import is_too_wide, shown
 from opencode_mcp.store.inspecting import Inspection, inspect, newest_schema
 
@@ -141,8 +142,8 @@ def _without_effect(settings: Settings) -> list[Finding]:
 
 def _admins(settings: Settings) -> list[Finding]:
     """Say which admins nobody can be: mostly a misspelt name."""
-    known = {f"token:{token.name}" for token in settings.auth_tokens} or {"anonymous"}
-    nobody = [name for name in settings.admins if name not in known | {"local"}]
+    known = {f"token:{token.name}" for token in settings.auth_tokens} or {ANONYMOUS}
+    nobody = [name for name in settings.admins if name not in known | {LOCAL}]
     if not nobody:
         return []
     remedy = "give them a token, or mend ADMINS"

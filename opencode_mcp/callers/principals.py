@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING
 
 from fastmcp.server.dependencies import get_access_token
 
-from opencode_mcp.records import Principal
+from opencode_mcp.records import ANONYMOUS, LOCAL, Principal
 
 if TYPE_CHECKING:
     from opencode_mcp.settings import Settings
-
-#: over stdio there is one caller: the person whose client started us
-LOCAL = "local"
-ANONYMOUS = "anonymous"
 
 
 def current_principal(settings: Settings) -> Principal:

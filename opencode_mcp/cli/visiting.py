@@ -17,7 +17,7 @@ from opencode_mcp.cli.screen import EXIT_FAILED, EXIT_NOT_FOUND, leave, note
 from opencode_mcp.cli.settings_options import load
 from opencode_mcp.errors import CallerError, OpencodeError, SessionNotFoundError, StoreError
 from opencode_mcp.logs import configure_logging
-from opencode_mcp.records import Principal
+from opencode_mcp.records import LOCAL, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opencode_mcp.settings import Loaded, Settings
 
 #: contract §1: the command line is `local`, and sees all
-OPERATOR = Principal("local", sees_all=True)
+OPERATOR = Principal(LOCAL, sees_all=True)
 #: a command that only looks does not wait longer than this for an OpenCode that does not answer
 LOOK_S = 5
 

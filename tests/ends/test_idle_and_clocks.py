@@ -111,7 +111,7 @@ async def test_after_a_restart_a_turn_never_gets_more_than_its_own_limit(
     session_id = await killed_with_a_turn(bridges, twin, project, timeout_s=2)
     set_clock.by(hours)
     second = await bridges.attached()
-    answer = await second.settled(session_id)
+    answer = await second.settled(session_id, within_s=20)
     assert (answer.status, answer.is_error) == ("timeout", True)
     assert not twin.runs.running
 

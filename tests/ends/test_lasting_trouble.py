@@ -113,7 +113,7 @@ async def test_an_end_goes_on_though_the_clock_was_set_back_since_it_was_put_off
     async def ended() -> bool:
         return await bridge.is_ended(session_id)
 
-    await eventually(ended, what="the end is finished")
+    await eventually(ended, within_s=10, what="the end is finished")
 
 
 async def test_a_clock_that_is_set_ahead_makes_no_session_idle(
@@ -142,7 +142,7 @@ async def test_the_turn_of_a_process_that_hangs_is_stopped_by_another_and_only_t
     frozen.signal(signal.SIGSTOP)
     bridge = await bridges.attached()
     assert (await bridge.status(session_id)).status == "running"  # observed here from now on
-    answer = await bridge.settled(session_id)
+    answer = await bridge.settled(session_id, within_s=20)
     assert answer.status == "timeout"
     assert answer.structured["elapsedMs"] > 3_000  # it was left to its own process before
     await nothing_runs(twin)

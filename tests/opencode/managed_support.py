@@ -31,6 +31,21 @@ REPOSITORY = Path(__file__).parents[2]
 #: a loaded machine takes many times what an idle one does
 PATIENCE_S = 40.0
 _naps = itertools.count(1)
+#: a program that comes up as OpenCode does, and does nothing else
+IDLE = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(b'{"healthy": true, "version": "1.18.33"}')
+    do_POST = do_GET
+port = int(sys.argv[sys.argv.index("--port") + 1])
+server = http.server.HTTPServer(("127.0.0.1", port), Handler)
+print(f"opencode server listening on http://127.0.0.1:{port}", flush=True)
+server.serve_forever()
+"""
 
 
 def opencode_binary() -> str:

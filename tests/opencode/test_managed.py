@@ -22,6 +22,7 @@ from opencode_mcp.opencode.data_id import FILE_NAME, data_folder, data_id
 from opencode_mcp.opencode.instance_file import State, read_record, record_path, write_record
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
 from tests.opencode.managed_support import (
+    IDLE,
     PATIENCE_S,
     World,
     eventually,
@@ -40,19 +41,10 @@ if TYPE_CHECKING:
     import psutil
 
 #: listens and answers as OpenCode does, and does not go when it is asked to
-_STUBBORN = """
-import http.server, signal, sys
+_STUBBORN = f"""
+import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b'{"healthy": true, "version": "1.18.33"}')
-    do_POST = do_GET
-port = int(sys.argv[sys.argv.index("--port") + 1])
-server = http.server.HTTPServer(("127.0.0.1", port), Handler)
-print(f"opencode server listening on http://127.0.0.1:{port}", flush=True)
-server.serve_forever()
+{IDLE}
 """
 #: as OpenCode 2.x does (pingdotgg/t3code#12936): another ready line, a password of its own
 _OF_ANOTHER_GENERATION = """

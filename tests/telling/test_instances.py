@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest_asyncio
 
-from tests.opencode.managed_support import eventually, fake_opencode, supervisors
+from tests.opencode.managed_support import IDLE, eventually, fake_opencode, supervisors
 from tests.support.bridges import bare_env
 
 if TYPE_CHECKING:
@@ -18,27 +18,11 @@ if TYPE_CHECKING:
     from tests.support.bridges import Bridges
     from tests.telling.lines import Log
 
-#: comes up as OpenCode does, and does nothing else
-_IDLE = """
-import http.server, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(b'{"healthy": true, "version": "1.18.33"}')
-    do_POST = do_GET
-port = int(sys.argv[sys.argv.index("--port") + 1])
-server = http.server.HTTPServer(("127.0.0.1", port), Handler)
-print(f"opencode server listening on http://127.0.0.1:{port}", flush=True)
-server.serve_forever()
-"""
-
 
 @pytest_asyncio.fixture
 async def env(tmp_path: Path, bridges: Bridges) -> AsyncIterator[dict[str, str]]:
     """Give the environment of a server that manages such a one; all is gone after the test."""
-    binary = fake_opencode(tmp_path / "opencode", _IDLE)
+    binary = fake_opencode(tmp_path / "opencode", IDLE)
     yield bare_env(tmp_path / "home") | bridges.settings({"OPENCODE_BIN": binary})
     await eventually(lambda: not supervisors(_folder(bridges)), "the supervisors are gone")
 

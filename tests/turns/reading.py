@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.support.polling import PATIENCE_S, eventually, steadily
+from tests.support.polling import eventually, steadily
 from tests.twin import Body
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def streaming(twin: Twin, count: int = 1) -> None:
     async def check() -> bool:
         return len(twin.model.open_streams) == count
 
-    await eventually(check, what=f"{count} answers are streamed")
+    await eventually(check, within_s=10, what=f"{count} answers are streamed")
 
 
 async def settled_end(bridge: Bridge, session_id: str, *, within_s: float = 15) -> Answer:
@@ -58,7 +58,7 @@ async def settled_end(bridge: Bridge, session_id: str, *, within_s: float = 15) 
     return answers[-1]
 
 
-async def nothing_runs(twin: Twin, *, within_s: float = PATIENCE_S) -> None:
+async def nothing_runs(twin: Twin, *, within_s: float = 5) -> None:
     """Fail unless nothing runs in the twin, and nothing begins to."""
 
     async def check() -> bool:

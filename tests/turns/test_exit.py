@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.support.raw_stdio import RawStdio
-from tests.support.polling import eventually, steadily
+from tests.support.polling import PATIENCE_S, eventually, steadily
 from tests.turns.exits import (
     HANDSHAKE,
     TERM,
@@ -144,7 +144,7 @@ async def test_after_a_signal_short_calls_finish_and_new_ones_are_refused(
         await told(server, 1)
         hanging = twin.fail(Hang(), path=r"^/session/status$")
         server.call(2, "opencode-status")
-        await asyncio.wait_for(hanging.reached.wait(), WHOLE_S)
+        await asyncio.wait_for(hanging.reached.wait(), PATIENCE_S)
         await endless_turn_beside(server, twin, project)
         server.process.send_signal(TERM)
         await told(server, 3)  # the snapshot: it has begun to exit
@@ -200,7 +200,7 @@ async def test_calls_that_wait_for_a_stop_are_answered_with_what_is_known(
         aborts.release()
     later = await bridges.attached()
 
-    await nothing_runs(twin)
+    await nothing_runs(twin, within_s=20)
     assert (await later.settled(cancelled)).status == "cancelled"
     assert (await later.settled(watched)).status == "cancelled"
     assert list(twin.world.sessions) == [cancelled, watched]
@@ -237,7 +237,7 @@ async def test_with_an_opencode_that_hangs_it_leaves_in_time_and_the_next_start_
         everything = twin.fail(Hang(), times=None)
         server.call(2, "opencode-reply", sessionId=session_id, prompt="SAY:more")
         await server.request(3, "tools/list")  # taken after it, so it has begun by then
-        await asyncio.wait_for(everything.reached.wait(), WHOLE_S)
+        await asyncio.wait_for(everything.reached.wait(), PATIENCE_S)
         code = await leave(server, "term")
         cut = await told(server, 2)
 
@@ -253,11 +253,11 @@ async def test_with_an_opencode_that_hangs_it_leaves_in_time_and_the_next_start_
         everything.release()
     later = await bridges.attached()
 
-    await nothing_runs(twin)
+    await nothing_runs(twin, within_s=20)
     if action == "abort":
         assert (await later.settled(session_id)).status == "cancelled"
     else:
-        await eventually(lambda: _is_gone(twin), what="the session is ended")
+        await eventually(lambda: _is_gone(twin), within_s=20, what="the session is ended")
 
 
 async def _is_gone(twin: Twin) -> bool:
@@ -272,7 +272,7 @@ async def test_a_prompt_that_is_on_its_way_is_recorded_as_one_to_stop(
     hanging = twin.fail(Hang(after=True), path=r"/prompt_async$")
     async with serving(bridges, tmp_path, ON_EXIT=action) as server:
         server.call(1, "opencode", prompt="HANG", cwd=str(project), wait_seconds=60)
-        await asyncio.wait_for(hanging.reached.wait(), WHOLE_S)
+        await asyncio.wait_for(hanging.reached.wait(), PATIENCE_S)
         await streaming(twin)
         code = await leave(server, "term")
         cut = await told(server, 1)
@@ -283,9 +283,9 @@ async def test_a_prompt_that_is_on_its_way_is_recorded_as_one_to_stop(
     assert len(twin.model.open_streams) == 1
     await bridges.attached()
 
-    await nothing_runs(twin)
+    await nothing_runs(twin, within_s=20)
     if action == "end":
-        await eventually(lambda: _is_gone(twin), what="the session is ended")
+        await eventually(lambda: _is_gone(twin), within_s=20, what="the session is ended")
 
 
 async def parting(twin: Twin) -> None:
@@ -327,7 +327,7 @@ async def test_a_start_that_has_not_come_to_its_prompt_does_not_send_it(
         await endless_turn(server, twin, project)
         hanging = twin.fail(Hang(), method="POST", path=r"^/session$")
         server.call(2, "opencode", prompt="SAY:late", cwd=str(project))
-        await asyncio.wait_for(hanging.reached.wait(), WHOLE_S)
+        await asyncio.wait_for(hanging.reached.wait(), PATIENCE_S)
         server.process.send_signal(TERM)
         await parting(twin)
         hanging.release()
@@ -403,7 +403,7 @@ async def test_a_second_signal_ends_at_once(
         await endless_turn(server, twin, project)
         aborts = twin.fail(Hang(), path=r"/abort$", times=None)
         server.process.send_signal(TERM)
-        await asyncio.wait_for(aborts.reached.wait(), WHOLE_S)
+        await asyncio.wait_for(aborts.reached.wait(), PATIENCE_S)
         server.process.send_signal(TERM)
         code = await server.exited(within_s=3)  # not the 7 s that the abort would be given
 
@@ -421,7 +421,7 @@ async def test_a_signal_after_the_end_of_stdin_is_a_first_one(
         aborts = twin.fail(Hang(), path=r"/abort$", times=None)
         assert server.process.stdin is not None
         server.process.stdin.close()
-        await asyncio.wait_for(aborts.reached.wait(), WHOLE_S)
+        await asyncio.wait_for(aborts.reached.wait(), PATIENCE_S)
         server.process.send_signal(TERM)
         await told(server, 1)
         aborts.release()

@@ -182,4 +182,4 @@ async def test_what_is_over_is_crossed_out(bridge: Bridge, bridges: Bridges, pro
             ).fetchone()
         return int(count) == 0
 
-    await eventually(crossed_out, what="the turn is crossed out")
+    await eventually(crossed_out, within_s=5, what="the turn is crossed out")

@@ -214,7 +214,7 @@ async def test_a_turn_goes_on_through_a_hang_and_is_answered_after_it(
     call = asyncio.create_task(bridge.start("SLOW:20,1", project))
     await streaming(twin)
     hung = twin.fail(Hang(), path=r"^/(session|permission|question)", times=None)
-    await eventually(lambda: _reached(hung), what="it was asked while it hung")
+    await eventually(lambda: _reached(hung), within_s=10, what="it was asked while it hung")
     hung.release()
     answer = await call
 

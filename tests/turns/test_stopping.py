@@ -145,7 +145,7 @@ async def test_a_turn_whose_server_died_is_observed_by_the_next_one_that_looks(
     await first.dead()
     second = await bridges.attached()
     status = await second.status(session_id)
-    await nothing_runs(twin)
+    await nothing_runs(twin, within_s=15)
 
     assert status.status == "running"
     assert (await second.settled(session_id)).status == "timeout"

@@ -266,4 +266,4 @@ async def test_a_turn_that_ends_while_the_disk_is_full_is_crossed_out_later(
         return answer.status == "completed"
 
     assert settled.status == "completed"
-    await eventually(is_counted_no_more, what="the turn counts as over")
+    await eventually(is_counted_no_more, within_s=20, what="the turn counts as over")
