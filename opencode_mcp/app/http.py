@@ -102,11 +102,13 @@ async def serving(runtime: Runtime, listener: socket.socket) -> AsyncIterator[as
 
 
 class _CutShort(logging.Filter):
-    """Drops uvicorn's complaint about a request that was still being sent when we had to go."""
+    """Drops uvicorn's two complaints about a request that was still being sent at our exit."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep all that is no cancelled request."""
-        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+        """Keep all that is not about requests which we cut short on purpose."""
+        error = record.exc_info[1] if record.exc_info else None
+        is_cut = isinstance(error, asyncio.CancelledError)
+        return not is_cut and not str(record.msg).startswith("Cancel %s running task(s)")
 
 
 class _Server(uvicorn.Server):

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from opencode_mcp.engine.sharing import SharedReads
+from opencode_mcp.log_events import concerning, current_ids
 
 
 class Source:
@@ -77,6 +78,16 @@ async def test_a_cancelled_call_takes_the_read_from_nobody() -> None:
     with pytest.raises(asyncio.CancelledError):
         await first
     assert source.reads == 1
+
+
+async def test_what_is_read_for_many_is_logged_for_none_of_them() -> None:
+    shared = SharedReads[dict[str, object]]()
+
+    async def read() -> dict[str, object]:
+        return dict(current_ids())
+
+    with concerning(call_id="1", owner="token:alice"):
+        assert await shared.get("a", read) == {}
 
 
 async def test_closing_stops_what_is_read_for_nobody() -> None:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opencode_mcp.app.http import serve_http
+from opencode_mcp.errors import ListenError
+from opencode_mcp.settings import load_settings
 from tests.support.polling import eventually
 from tests.support.process_bridge import COMMAND
 from tests.twin import Hang
@@ -110,6 +113,38 @@ async def test_a_signal_while_it_still_starts_ends_it_with_0(
     process.terminate()
     _, errors = await process.communicate()
     assert (process.returncode, errors) == (0, b"")
+
+
+async def test_a_request_that_is_still_being_sent_holds_nothing_up_and_is_no_error(
+    bridges: Bridges,
+) -> None:
+    server = await bridges.http_process()
+    port = int(server.origin.rpartition(":")[2])
+    _, sending = await asyncio.open_connection("127.0.0.1", port)
+    sending.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{")
+    await sending.drain()
+    assert (await server.get("/healthz")).status == 200  # it has that one by now, too
+    server.signal(signal.SIGTERM)
+    assert await _exit_code(server) == 0
+    sending.close()
+    log = server.log.read_text(encoding="utf-8")
+    assert "Traceback" not in log
+    assert '"level": "ERROR"' not in log
+
+
+async def test_a_server_that_stops_by_itself_is_no_success(
+    bridges: Bridges, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Uvicorn returns when the application does not come up."""
+
+    async def gives_up(*_: object, **__: object) -> None:
+        return
+
+    monkeypatch.setattr("uvicorn.Server.serve", gives_up)
+    monkeypatch.setattr("opencode_mcp.app.exiting.leave", lambda: None)  # it would be us
+    env = bridges.attach_env(TRANSPORT="http", PORT="0")
+    with pytest.raises(ListenError, match="stopped by itself"):
+        await serve_http(load_settings(env, cwd=project), env)
 
 
 async def test_a_port_that_is_taken_is_named(bridges: Bridges, tmp_path: Path) -> None:

@@ -83,6 +83,19 @@ async def test_a_changed_file_counts_from_the_next_request_on(
     assert (await server.post(_PING, **bob)).status == 200
 
 
+async def test_a_file_that_changes_while_the_server_starts_counts_as_it_is_then(
+    project: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens"
+    _stamped(file, f"alice:{ALICE}\n", 1)
+    env = {"OPENCODE_MCP_TRANSPORT": "http", "OPENCODE_MCP_AUTH_TOKENS_FILE": str(file)}
+    settings = load(project, env)
+    _stamped(file, f"bob:{BOB}\n", 2)
+    tokens = Tokens(settings)
+    assert await tokens.verify_token(ALICE) is None
+    assert await tokens.verify_token(BOB) is not None
+
+
 @pytest.mark.parametrize("wrong", [None, "", "bob", f"bob:{BOB}\nbob:{ALICE}\n"])
 async def test_a_file_that_has_become_wrong_changes_nothing_and_is_complained_about(
     bridges: Bridges, tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: str | None
