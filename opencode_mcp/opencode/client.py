@@ -242,7 +242,8 @@ class OpencodeClient(AskRoutes):
 
     async def providers(self, directory: str, *, timeout_s: float | None = None) -> Providers:
         """List the providers and models that are set up for this folder."""
-        call = Call(_READ, "GET", "/config/providers", {"directory": directory})
+        query = {"directory": directory}
+        call = Call(_READ, "GET", "/config/providers", query, max_bytes=MESSAGES_MAX_BYTES)
         return await self._http.read(call, _PROVIDERS, timeout_s=timeout_s)
 
     async def catalogue(self, directory: str, *, timeout_s: float | None = None) -> Catalogue:

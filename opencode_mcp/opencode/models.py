@@ -200,10 +200,13 @@ class QuestionRequest(FromOpencode):
 
 
 class Agent(FromOpencode):
-    """An agent OpenCode offers. Hidden helpers are listed too (facts 11.4)."""
+    """An agent OpenCode offers. Hidden helpers are listed too (facts 11.4).
+
+    Of an agent that a configuration names, what it leaves out is `null` (tried on 1.18.33).
+    """
 
     name: str
-    hidden: bool = False
+    hidden: bool | None = None
 
 
 class ProviderModel(FromOpencode):
