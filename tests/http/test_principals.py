@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from opencode_mcp.callers.server import NAMES
 from tests.support.polling import eventually
 from tests.turns.test_exit import QUESTION
 
@@ -83,16 +84,9 @@ _CALLS: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("tool", "more", "name"),
-    [
-        *((tool, more, "sessionId") for tool, more in _CALLS),
-        ("opencode-status", {}, "threadId"),
-        ("opencode-end", {}, "conversationId"),
-    ],
-)
+@pytest.mark.parametrize(("tool", "more"), _CALLS)
 async def test_to_a_stranger_a_session_is_like_one_that_never_was(
-    people: People, project: Path, tool: str, more: dict[str, object], *, name: str
+    people: People, project: Path, tool: str, more: dict[str, object]
 ) -> None:
     alice, bob, twin = people.alice, people.bob, people.twin
     session_id = await alice.begin("HANG", project)
@@ -102,12 +96,25 @@ async def test_to_a_stranger_a_session_is_like_one_that_never_was(
 
     await eventually(runs, what="the turn runs")
     since = len(twin.requests)
-    foreign = await bob.call_exactly(tool, {name: session_id, **more})
-    unknown = await bob.call_exactly(tool, {name: _NOBODY, **more})
-    _same(foreign, unknown, session_id)
+    for name in ("sessionId", "threadId", "conversationId"):
+        foreign = await bob.call_exactly(tool, {name: session_id, **more})
+        unknown = await bob.call_exactly(tool, {name: _NOBODY, **more})
+        _same(foreign, unknown, session_id)
     changes = [line for line in twin.lines(since) if not line.startswith("GET")]
     assert changes == []
     assert (await alice.status(session_id)).status == "running"
+
+
+async def test_nobody_reaches_any_tool(server: HttpServer, alice: Bridge, twin: Twin) -> None:
+    """Each tool there is: a new one is behind the same door."""
+    since = len(twin.requests)
+    assert {tool.name for tool in await alice.client.list_tools()} == set(NAMES)
+    for name in NAMES:
+        call = {"name": name, "arguments": {"prompt": "SAY:x", "sessionId": _NOBODY}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        for token in ({}, {"authorization": "Bearer somebody-else-0123456789"}):
+            assert (await server.post(body, **token)).status == 401
+    assert twin.lines(since) == []
 
 
 async def test_a_batch_and_a_list_hold_only_what_is_theirs(

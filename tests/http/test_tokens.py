@@ -17,6 +17,7 @@ from tests.settings.support import URL, load
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opencode_mcp.settings import Settings
     from tests.support.bridges import Bridges
 
 ALICE = "alices-token-0123456789"
@@ -63,17 +64,26 @@ async def test_an_mcp_client_without_a_token_cannot_connect(bridges: Bridges) ->
     assert (await (await server.caller(ALICE)).listed()) == {}
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Give a file with one token."""
+    path = tmp_path / "tokens"
+    _stamped(path, f"alice:{ALICE}\n", 1)
+    return path
+
+
+def _served_from(file: Path, project: Path, **more: str) -> Settings:
+    env = {"TRANSPORT": "http", "AUTH_TOKENS_FILE": str(file), **more}
+    return load(project, {f"OPENCODE_MCP_{name}": value for name, value in env.items()})
+
+
 def _stamped(file: Path, text: str, moment: int) -> None:
     """Write a file with a time of its own: two writes may fall into one tick of the clock."""
     file.write_text(text, encoding="utf-8")
     os.utime(file, (moment, moment))
 
 
-async def test_a_changed_file_counts_from_the_next_request_on(
-    bridges: Bridges, tmp_path: Path
-) -> None:
-    file = tmp_path / "tokens"
-    _stamped(file, f"alice:{ALICE}\n", 1)
+async def test_a_changed_file_counts_from_the_next_request_on(bridges: Bridges, file: Path) -> None:
     server = await bridges.http(AUTH_TOKENS_FILE=str(file))
     alice, bob = {"authorization": f"Bearer {ALICE}"}, {"authorization": f"Bearer {BOB}"}
     assert (await server.post(_PING, **alice)).status == 200
@@ -84,12 +94,9 @@ async def test_a_changed_file_counts_from_the_next_request_on(
 
 
 async def test_a_file_that_changes_while_the_server_starts_counts_as_it_is_then(
-    project: Path, tmp_path: Path
+    project: Path, file: Path
 ) -> None:
-    file = tmp_path / "tokens"
-    _stamped(file, f"alice:{ALICE}\n", 1)
-    env = {"OPENCODE_MCP_TRANSPORT": "http", "OPENCODE_MCP_AUTH_TOKENS_FILE": str(file)}
-    settings = load(project, env)
+    settings = _served_from(file, project)
     _stamped(file, f"bob:{BOB}\n", 2)
     tokens = Tokens(settings)
     assert await tokens.verify_token(ALICE) is None
@@ -98,10 +105,8 @@ async def test_a_file_that_changes_while_the_server_starts_counts_as_it_is_then(
 
 @pytest.mark.parametrize("wrong", [None, "", "bob", f"bob:{BOB}\nbob:{ALICE}\n"])
 async def test_a_file_that_has_become_wrong_changes_nothing_and_is_complained_about(
-    bridges: Bridges, tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: str | None
+    bridges: Bridges, file: Path, caplog: pytest.LogCaptureFixture, wrong: str | None
 ) -> None:
-    file = tmp_path / "tokens"
-    _stamped(file, f"alice:{ALICE}\n", 1)
     server = await bridges.http(AUTH_TOKENS_FILE=str(file))
     if wrong is None:
         file.unlink()
@@ -117,13 +122,10 @@ async def test_a_file_that_has_become_wrong_changes_nothing_and_is_complained_ab
 
 
 async def test_a_second_principal_in_the_file_needs_leave_to_share_a_managed_opencode(
-    project: Path, tmp_path: Path
+    project: Path, file: Path
 ) -> None:
-    file = tmp_path / "tokens"
-    _stamped(file, f"alice:{ALICE}\n", 1)
-    env = {"OPENCODE_MCP_TRANSPORT": "http", "OPENCODE_MCP_AUTH_TOKENS_FILE": str(file)}
-    managed = Tokens(load(project, env))
-    attached = Tokens(load(project, env | {"OPENCODE_MCP_SERVER_URL": URL}))
+    managed = Tokens(_served_from(file, project))
+    attached = Tokens(_served_from(file, project, SERVER_URL=URL))
     _stamped(file, f"alice:{ALICE}\nbob:{BOB}\n", 2)
     assert await managed.verify_token(BOB) is None
     assert await managed.verify_token(ALICE) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from opencode_mcp.engine.admission import warm
 from opencode_mcp.errors import OpencodeUnavailableError
 from opencode_mcp.records import InstanceKind
-from tests.twin import Status
+from tests.twin import Body, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,3 +77,25 @@ async def test_a_poisoned_folder_in_which_a_turn_runs_is_left(
     with pytest.raises(OpencodeUnavailableError):
         await warm(connect(InstanceKind.MANAGED), str(project))
     assert DISPOSE not in twin.lines()
+
+
+async def test_a_catalogue_of_many_megabytes_stops_no_turn(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    models = {f"m{n}": {"id": f"m{n}", "name": "x" * 1_000} for n in range(6_000)}
+    providers = {"providers": [{"id": "scripted", "models": models}], "default": {}}
+    large = twin.fail(Body(json.dumps(providers).encode()), path=r"^/config/providers$")
+    answer = await bridge.start("SAY:one", project)
+    assert (len(large.hits), answer.status) == (1, "completed")
+
+
+async def test_an_agent_that_a_configuration_names_can_be_named(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    """Tried on 1.18.33: what `opencode.json` leaves out of an agent is null, even of `build`."""
+    listed = [{"name": "build", "hidden": None}, {"name": "title", "hidden": True}, {"name": "x"}]
+    twin.fail(Body(json.dumps(listed).encode()), path=r"^/agent$", times=2)
+    answer = await bridge.start("SAY:one", project, agent="build")
+    assert answer.status == "completed", answer.text
+    hidden = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), agent="title")
+    assert hidden.error == "INVALID_ARGUMENT"
