@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sqlite3
 import time
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers import progress
@@ -13,11 +16,12 @@ from tests.turns.reading import streaming
 from tests.twin import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pytest
 
-    from tests.support.bridge import Bridge
+    from tests.support.bridge import Answer, Bridge
     from tests.support.bridges import Bridges
     from tests.twin import Twin
 
@@ -232,3 +236,38 @@ async def test_no_more_turns_run_than_the_operator_allows(
     await first.call("opencode-cancel", sessionId=session_id, wait_ms=10_000)
     for bridge in (second, first, second):  # the place is free again as soon as it is told so
         assert (await bridge.start("SAY:x", project)).status == "completed"
+
+
+async def test_that_a_turn_is_over_is_written_down_before_it_is_told(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    """Ours: who is told finds its place free, in any process; unless the database hangs."""
+    for held_s in (0.3, 2.5):
+        call = asyncio.create_task(bridge.start("SLOW:10,10", project))
+        await streaming(twin)
+        with _locked(bridges) as release:
+            await streaming(twin, 0)
+            if held_s < 1:
+                await steadily(partial(_is_open, call), for_s=held_s, what="nothing is told")
+                release()
+            answer = await asyncio.wait_for(call, held_s + 5)
+            assert answer.status == "completed"
+            assert _open_turns(bridges) == (0 if held_s < 1 else 1)
+
+
+async def _is_open(call: asyncio.Task[Answer]) -> bool:
+    return not call.done()
+
+
+@contextmanager
+def _locked(bridges: Bridges) -> Iterator[Callable[[], None]]:
+    """Let nobody write to the database, until the yielded function is called."""
+    with closing(sqlite3.connect(bridges.database, isolation_level=None)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        yield file.rollback
+
+
+def _open_turns(bridges: Bridges) -> int:
+    with closing(sqlite3.connect(f"file:{bridges.database}?mode=ro", uri=True)) as file:
+        (count,) = file.execute("SELECT count(*) FROM turns WHERE finished_at IS NULL").fetchone()
+    return int(count)
