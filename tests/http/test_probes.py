@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,15 @@ async def test_many_probes_look_once(bridges: Bridges, twin: Twin) -> None:
     since = len(twin.requests)
     await asyncio.gather(*(server.get("/readyz") for _ in range(30)))
     assert len(twin.lines(since)) <= 1
+
+
+async def test_probes_in_a_row_look_once_a_second(bridges: Bridges, twin: Twin) -> None:
+    server = await bridges.http()
+    await _becomes(server, {"status": "ok", "database": "ok", "opencode": "ok"})
+    since, began = len(twin.requests), time.monotonic()
+    for _ in range(20):
+        assert (await server.get("/readyz")).status == 200
+    assert len(twin.lines(since)) <= 1 + (time.monotonic() - began)
 
 
 async def test_a_managed_opencode_that_cannot_be_started_is_told_and_ends_nothing(
