@@ -47,8 +47,6 @@ T = TypeVar("T")
 
 #: how often a turn is read although no event came: a lost event costs at most this
 POLL_S = 5.0
-#: an answer waits no longer than this for the row that says that its turn is over
-_WRITE_S = 1.0
 #: what may pass: OpenCode or the database cannot be asked now
 _TROUBLES = (OpencodeError, InstanceUnreachableError, StoreError)
 
@@ -171,20 +169,24 @@ class Keeper:
         return self.verdict
 
     async def cross_out(self) -> None:
-        """See that it is written down that the turn is over; then guard it, should it begin."""
-        await self._write_down()
+        """Write down that the turn is over; then guard it, should it begin after all."""
+        try:
+            self.observer.turn = await self._store.finish_turn(self.turn)
+        except StoreError:  # its session has ended, or the finisher finds it again
+            tell(log, Event.TURN_NOT_CROSSED_OUT)
+        self.crossed_out.set()
         await self.halt.guard()
 
     async def refresh(self) -> Verdict:
         """Look now, for somebody who asks; what is found is the keeper's too."""
-        await self._tell(await self.observer.look())
+        self._publish(await self.observer.look())
         return self.verdict
 
     async def _step(self) -> None:
         verdict = await self._unless_poked(self.observer.look())
         self._poke.clear()
         if verdict is not None:
-            await self._tell(verdict)
+            self._publish(verdict)
         if self.is_owned:
             self.approvals.tell_news()
         if self.session.phase is Phase.QUARANTINED and self.observer.seen:
@@ -264,23 +266,6 @@ class Keeper:
         """Wait for an event, a request of ours, or `seconds`."""
         assert self.watch is not None  # noqa: S101 - set by `run`, the only caller
         await self._unless_poked(self.watch.wait(seconds))
-
-    async def _tell(self, verdict: Verdict) -> None:
-        """Publish what was found. The end is written down first: who is told finds a free place."""
-        if verdict.is_over and not self.verdict.is_over:
-            await self._write_down()
-        self._publish(verdict)
-
-    async def _write_down(self) -> None:
-        """Write down that the turn is over; a database that fails or hangs withholds no answer."""
-        if self.crossed_out.is_set():
-            return
-        try:
-            async with asyncio.timeout(_WRITE_S):
-                self.observer.turn = await self._store.finish_turn(self.turn)
-        except (StoreError, TimeoutError):  # its session has ended, or the finisher finds it again
-            tell(log, Event.TURN_NOT_CROSSED_OUT)
-        self.crossed_out.set()
 
     def _publish(self, verdict: Verdict) -> None:
         if self.verdict.is_over:

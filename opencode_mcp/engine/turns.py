@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.admission import check_choice, warm
@@ -19,6 +20,7 @@ from opencode_mcp.engine.sandboxes import denied_permissions
 from opencode_mcp.engine.submitting import Submitter
 from opencode_mcp.errors import (
     OpencodeError,
+    RunCapacityError,
     SessionBusyError,
     StaleSessionError,
 )
@@ -27,6 +29,8 @@ from opencode_mcp.log_events import concerning
 from opencode_mcp.records import AnsweredBy, Session, StartIntent, Submission, Turn
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances
     from opencode_mcp.engine.keeper import Keeper
@@ -38,6 +42,11 @@ if TYPE_CHECKING:
 
 #: so old, a turn that another process began and that shows nowhere will not begin any more
 _YOUNG_S = 10.0
+#: how often, and how far apart, a free place is looked for before a turn is refused
+_LOOKS = 5
+_LOOK_GAP_S = 0.1
+
+T = TypeVar("T")
 
 
 class Turns:
@@ -76,7 +85,7 @@ class Turns:
             directory=directory,
             created_at=self._clock.now(),
         )
-        await self._store.record_start(start, self._capacity)
+        await self._with_room(lambda: self._store.record_start(start, self._capacity))
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
@@ -112,19 +121,34 @@ class Turns:
             return await self._submitter.submit(connection, session, turn, request.prompt)
 
     async def _begin(self, session: Session, turn: Turn, request: ReplyRequest) -> Session:
+        begin = partial(
+            self._store.begin_turn,
+            session,
+            turn,
+            model=request.model,
+            agent=request.agent,
+            variant=request.variant,
+            developer_instructions=request.developer_instructions,
+            capacity=self._capacity,
+        )
         try:
-            return await self._store.begin_turn(
-                session,
-                turn,
-                model=request.model,
-                agent=request.agent,
-                variant=request.variant,
-                developer_instructions=request.developer_instructions,
-                capacity=self._capacity,
-            )
+            return await self._with_room(begin)
         except StaleSessionError as error:
             msg = f"session {session.id} was changed by another call at this moment: look again"
             raise SessionBusyError(msg, session_id=session.id) from error
+
+    async def _with_room(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what takes a turn's place; wait for one that is about to be free.
+
+        That a turn is over is written down just after its caller is told, and that caller, or one
+        at another process, may come at once. Raises RunCapacityError.
+        """
+        for _ in range(_LOOKS):
+            try:
+                return await work()
+            except RunCapacityError:
+                await self._clock.sleep(_LOOK_GAP_S)
+        return await work()
 
     async def _create(
         self, connection: Connection, start: StartIntent, request: StartRequest
