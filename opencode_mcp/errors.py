@@ -15,6 +15,13 @@
     │   ├── ApprovalNotFoundError      that ask does not wait, or nothing waits for its answer
     │   ├── SubmissionUnconfirmedError OpenCode may or may not have the prompt
     │   ├── EndConflictError           archive asked over a pending delete
+    │   ├── OutputNotReadyError        its turn is not over yet
+    │   ├── OutputUnavailableError     the turn left nothing of that kind, or it cannot be read
+    │   ├── SnapshotExpiredError       the pages of that snapshot can be had no more
+    │   ├── InvalidOutputSchemaError
+    │   ├── RequestIdConflictError     the same request-id came with other arguments
+    │   ├── RequestPendingError        the first call of that request-id has not begun its turn yet
+    │   ├── RequestEndedError          the session of that request-id has been ended
     │   ├── InstanceUnreachableError   the session's OpenCode cannot be asked from here
     │   └── ShuttingDownError
     ├── OpencodeError                  the other side; carries method, path and status
@@ -139,6 +146,50 @@ class EndConflictError(CallerError):
     name = "END_CONFLICT"
 
 
+class OutputNotReadyError(CallerError):
+    """The turn is not over: what it leaves can be read then."""
+
+    name = "OUTPUT_NOT_READY"
+    retryable = True
+
+
+class OutputUnavailableError(CallerError):
+    """The turn left nothing of that kind, or OpenCode does not have it any more."""
+
+    name = "OUTPUT_UNAVAILABLE"
+
+
+class SnapshotExpiredError(CallerError):
+    """What a snapshot-id pinned has changed and is not kept any more: begin at offset 0."""
+
+    name = "SNAPSHOT_EXPIRED"
+
+
+class InvalidOutputSchemaError(CallerError):
+    """An output-schema is no JSON Schema, or beyond what this server takes."""
+
+    name = "INVALID_OUTPUT_SCHEMA"
+
+
+class RequestIdConflictError(CallerError):
+    """A request-id was used before with other arguments."""
+
+    name = "REQUEST_ID_CONFLICT"
+
+
+class RequestPendingError(CallerError):
+    """The first call of a request-id is on its way: whether its turn began is not known yet."""
+
+    name = "REQUEST_PENDING"
+    retryable = True
+
+
+class RequestEndedError(CallerError):
+    """The session that a request-id began has been ended: nothing of it can be told any more."""
+
+    name = "REQUEST_ENDED"
+
+
 class InstanceUnreachableError(CallerError):
     """The OpenCode instance that runs the session lives, or may live, but not within reach."""
 
@@ -151,91 +202,6 @@ class ShuttingDownError(CallerError):
 
     name = "SHUTTING_DOWN"
     retryable = True
-
-
-class OpencodeError(OpencodeMcpError):
-    """OpenCode did not do what it was asked.
-
-    `outcome_unknown` is true when a change may have taken effect although no good answer came.
-    `retry_after_s` is the server's `Retry-After` in seconds, or None.
-    """
-
-    name = "UPSTREAM_ERROR"
-
-    def __init__(  # noqa: PLR0913 - each is a fact about the failed call, all by keyword
-        self,
-        message: str,
-        *,
-        method: str = "",
-        path: str = "",
-        status: int | None = None,
-        outcome_unknown: bool = False,
-        retry_after_s: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.method = method
-        self.path = path
-        self.status = status
-        self.outcome_unknown = outcome_unknown
-        self.retry_after_s = retry_after_s
-
-
-class OpencodeUnavailableError(OpencodeError, ConnectionError):
-    """OpenCode cannot be reached, or its proxy answers 502, 503 or 504."""
-
-    name = "OPENCODE_UNAVAILABLE"
-    retryable = True
-
-
-class OpencodeTimeoutError(OpencodeUnavailableError, TimeoutError):
-    """OpenCode took the connection and did not answer in time."""
-
-
-class OpencodeStartError(OpencodeUnavailableError):
-    """A managed OpenCode did not come up; the text quotes its last lines."""
-
-
-class OpencodeOverloadedError(OpencodeError):
-    """OpenCode answered 429."""
-
-    name = "OPENCODE_OVERLOADED"
-    retryable = True
-
-
-class OpencodeUnauthorizedError(OpencodeError):
-    """OpenCode refused our user name or password: 401 or 403."""
-
-    name = "OPENCODE_UNAUTHORIZED"
-
-
-class OpencodeNotFoundError(OpencodeError):
-    """OpenCode answered 404 with a JSON body: it does not know that thing."""
-
-
-class OpencodeRefusedError(OpencodeError):
-    """OpenCode answered another 4xx: a bug of ours, or a version we do not know."""
-
-
-class OpencodeFailedError(OpencodeError):
-    """OpenCode answered 500."""
-
-    retryable = True
-
-
-class OpencodeProtocolError(OpencodeError):
-    """OpenCode's answer cannot be read: not JSON (facts 8.2), cut short, or another shape."""
-
-
-class OpencodeUnsupportedError(OpencodeError):
-    """What answers there is not an OpenCode that this program can drive."""
-
-    name = "OPENCODE_UNSUPPORTED"
-
-
-class ResponseTooLargeError(OpencodeError):
-    """OpenCode's answer is larger than the limit for that kind of call."""
-
-    name = "UPSTREAM_RESPONSE_TOO_LARGE"
 
 
 class StoreError(OpencodeMcpError):

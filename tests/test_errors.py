@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from opencode_mcp import errors
+from opencode_mcp import errors, opencode_errors
 from opencode_mcp.errors import OpencodeMcpError
 
 #: contract §3, Errors: those of this release, and what the base and the start-up errors carry
@@ -27,6 +27,13 @@ CONTRACT_NAMES = {
     "UPSTREAM_RESPONSE_TOO_LARGE",
     "SUBMISSION_UNCONFIRMED",
     "END_CONFLICT",
+    "OUTPUT_NOT_READY",
+    "OUTPUT_UNAVAILABLE",
+    "SNAPSHOT_EXPIRED",
+    "INVALID_OUTPUT_SCHEMA",
+    "REQUEST_ID_CONFLICT",
+    "REQUEST_PENDING",
+    "REQUEST_ENDED",
     "TRACKING_UNAVAILABLE",
     "SHUTTING_DOWN",
     "INTERNAL",
@@ -49,8 +56,12 @@ def documented() -> dict[str, str]:
 
 
 def classes() -> list[type[OpencodeMcpError]]:
-    found = inspect.getmembers(errors, inspect.isclass)
-    return [kind for _, kind in found if issubclass(kind, OpencodeMcpError)]
+    found = {
+        kind
+        for module in (errors, opencode_errors)
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+    }
+    return [kind for kind in found if issubclass(kind, OpencodeMcpError)]
 
 
 def test_tree_in_the_docstring_is_the_real_one() -> None:
@@ -69,7 +80,7 @@ def test_built_in_bases_are_the_documented_ones() -> None:
         found = re.search(r"(\w+Error) +\((\w+Error)\)", line)
         if found:
             built_in = {"ConnectionError": ConnectionError, "TimeoutError": TimeoutError}[found[2]]
-            assert issubclass(getattr(errors, found[1]), built_in)
+            assert issubclass({kind.__name__: kind for kind in classes()}[found[1]], built_in)
 
 
 def test_names_are_the_contracts() -> None:

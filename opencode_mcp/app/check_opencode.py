@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from opencode_mcp.app.check_providers import check_models
 from opencode_mcp.app.findings import Finding, ok, problem, skipped, warning
 from opencode_mcp.clock import Clock
-from opencode_mcp.errors import (
+from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode.instance_file import read_record
+from opencode_mcp.opencode.managed import LiveInstance, ManagedInstances, StartSettings
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeStartError,
     OpencodeUnauthorizedError,
     OpencodeUnsupportedError,
 )
-from opencode_mcp.opencode.client import OpencodeClient
-from opencode_mcp.opencode.instance_file import read_record
-from opencode_mcp.opencode.managed import LiveInstance, ManagedInstances, StartSettings
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings import child_environment
 

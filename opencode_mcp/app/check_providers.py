@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.app.findings import Finding, ok, problem, skipped, warning
-from opencode_mcp.errors import OpencodeError
+from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.operating import Place, known_of
-from opencode_mcp.errors import OpencodeError, OpencodeUnavailableError
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.data_id import data_folder, data_id
 from opencode_mcp.opencode.instance_file import record_path
 from opencode_mcp.opencode.locks import is_held_exclusively
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeUnavailableError
 from opencode_mcp.records import InstanceKind
 from opencode_mcp.settings import child_environment
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from opencode_mcp.callers.presenting import ending_state, iso
 from opencode_mcp.callers.sizing import ERROR_CHARS, clip, fit, short
 from opencode_mcp.callers.wording import next_call
-from opencode_mcp.errors import CallerError, OpencodeError, OpencodeMcpError
+from opencode_mcp.errors import CallerError, OpencodeMcpError
+from opencode_mcp.opencode_errors import OpencodeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opencode_mcp.callers.wire import Fault, Listed, Result
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Fault, Listed
     from opencode_mcp.engine.ends import Ended, Unconfirmed
     from opencode_mcp.engine.overview import Line
 

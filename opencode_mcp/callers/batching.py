@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opencode_mcp.callers.progress import Reporter
-    from opencode_mcp.callers.wire import Entry, Result
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Entry
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.records import Principal

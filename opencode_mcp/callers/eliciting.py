@@ -22,8 +22,9 @@ from pydantic import BaseModel, ValidationError
 from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.engine.outcome import TurnStatus
-from opencode_mcp.errors import InvalidArgumentError, OpencodeError
+from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.log_events import Event, tell
+from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import AnsweredBy, ApprovalPolicy
 
 if TYPE_CHECKING:

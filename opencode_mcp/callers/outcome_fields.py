@@ -9,7 +9,8 @@ from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:
-    from opencode_mcp.callers.wire import Called, Fault, Result, TokenCount
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Called, Fault, TokenCount
     from opencode_mcp.engine.effects import Usage
     from opencode_mcp.engine.failures import Failure
     from opencode_mcp.engine.outcome import Verdict

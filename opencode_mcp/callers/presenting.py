@@ -18,13 +18,8 @@ from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
-    from opencode_mcp.callers.wire import (
-        Approval,
-        EndingState,
-        Result,
-        Retry,
-        Status,
-    )
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Approval, EndingState, Retry, Status
     from opencode_mcp.engine.outcome import AskTimes, Verdict
     from opencode_mcp.engine.overview import View
     from opencode_mcp.opencode.models import RemoteStatus

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from opencode_mcp.callers.approving import answer_given, chosen_rules, rule_properties
+from opencode_mcp.callers.approving import answer_given, chosen_rules
 from opencode_mcp.callers.arguments import (
     ApproveArguments,
     CancelArguments,
     EndArguments,
     ReplyArguments,
-    SessionReference,
     StartArguments,
-    StatusArguments,
 )
+from opencode_mcp.callers.arguments_reading import StatusArguments
+from opencode_mcp.callers.checking import check_together, one_reference
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.overview import View
     from opencode_mcp.records import Principal
-    from opencode_mcp.settings import Settings
 
-_DEFAULT_PAGE = 20
+DEFAULT_PAGE = 20
 DEFAULT_CANCEL_WAIT_MS = 1000
 
 
@@ -141,7 +140,7 @@ class Tools:
 
             batch = Batch(engine, self._asker(), arguments.ids, arguments.wait_for or "any")
             return await batch.observe(reporter, float(arguments.wait_seconds or 0))
-        offset, limit = arguments.offset or 0, arguments.limit or _DEFAULT_PAGE
+        offset, limit = arguments.offset or 0, arguments.limit or DEFAULT_PAGE
         asker = self._asker()
         lines, total = await engine.page(asker, offset=offset, limit=limit)
         return present_page(lines, offset=offset, total=total, owners=asker.sees_all)
@@ -244,49 +243,3 @@ class Tools:
 
     def _wait(self, asked: int | None) -> float:
         return float(self._service.settings.default_wait_seconds if asked is None else asked)
-
-
-def one_reference(arguments: SessionReference) -> str:
-    """Return the one id that was given. Raises InvalidArgumentError for none or several."""
-    given = arguments.references
-    if len(given) == 1:
-        return next(iter(given.values()))
-    what = f"{' and '.join(given)} were given" if given else "none was given"
-    msg = f"give exactly one of sessionId, threadId, conversationId ({what})"
-    raise InvalidArgumentError(msg)
-
-
-def check_together(arguments: StatusArguments) -> None:
-    """Raise InvalidArgumentError for arguments of `opencode-status` that do not go together."""
-    ids, one = arguments.ids, arguments.references
-    faults = {
-        "ids go without another id": ids and one,
-        "ids name a session twice": ids and len(set(ids)) < len(ids),
-        "wait-for only goes with ids": arguments.wait_for and not ids,
-        "wait-seconds only goes with an id or ids": arguments.wait_seconds and not (ids or one),
-        "offset only goes with a list: leave out the ids": arguments.offset is not None
-        and (ids or one),
-        "limit only goes with a list: leave out the ids": arguments.limit is not None
-        and (ids or one),
-    }
-    for fault, is_there in faults.items():
-        if is_there:
-            raise InvalidArgumentError(fault)
-
-
-def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
-    """Return what the settings change in a tool's input schema: real limits and defaults."""
-    wait_s = 0 if tool == "opencode-status" else settings.default_wait_seconds
-    return {
-        "timeout-seconds": {
-            "maximum": settings.max_turn_timeout_seconds,
-            "default": settings.turn_timeout_seconds,
-        },
-        "wait-seconds": {"default": wait_s},
-        "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
-        "wait-for": {"default": "any"},
-        **rule_properties(settings),
-        "action": {"default": settings.end_action.value},
-        "offset": {"default": 0},
-        "limit": {"default": _DEFAULT_PAGE},
-    }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.outcome import TurnStatus
-from opencode_mcp.errors import (
-    InstanceUnreachableError,
+from opencode_mcp.errors import InstanceUnreachableError
+from opencode_mcp.opencode.models import PermissionRequest
+from opencode_mcp.opencode_errors import (
     OpencodeStartError,
     OpencodeUnauthorizedError,
     OpencodeUnavailableError,
 )
-from opencode_mcp.opencode.models import PermissionRequest
 from opencode_mcp.records import ApprovalPolicy, InstanceKind
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from rich.console import Console
 
-from opencode_mcp.callers.server import NAMES
+from opencode_mcp.callers.tool_table import NAMES
 from opencode_mcp.cli.demo_screen import Screen
 from opencode_mcp.cli.scripted_model import DEFAULT_MODEL, ScriptedModel, opencode_config
 from opencode_mcp.clock import Clock

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from opencode_mcp.cli.screen import EXIT_FAILED, EXIT_NOT_FOUND, leave, note
 from opencode_mcp.cli.settings_options import load
-from opencode_mcp.errors import CallerError, OpencodeError, SessionNotFoundError, StoreError
+from opencode_mcp.errors import CallerError, SessionNotFoundError, StoreError
 from opencode_mcp.logs import configure_logging
+from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import LOCAL, Principal
 
 if TYPE_CHECKING:

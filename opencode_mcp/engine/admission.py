@@ -13,8 +13,9 @@ import difflib
 import logging
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import InvalidArgumentError, OpencodeUnavailableError
+from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.log_events import Event, tell
+from opencode_mcp.opencode_errors import OpencodeUnavailableError
 from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:

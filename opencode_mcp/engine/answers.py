@@ -9,13 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from opencode_mcp.errors import (
-    InvalidArgumentError,
-    OpencodeError,
-    OpencodeFailedError,
-    OpencodeNotFoundError,
-)
+from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeFailedError, OpencodeNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.quarantine import free_if_settled
-from opencode_mcp.errors import (
-    InstanceUnreachableError,
-    OpencodeError,
-    OpencodeMcpError,
-    OpencodeTimeoutError,
-    TurnNotFoundError,
-)
+from opencode_mcp.errors import InstanceUnreachableError, OpencodeMcpError, TurnNotFoundError
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeTimeoutError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.reading import Tree, read_busy, read_tree
 from opencode_mcp.engine.whose_data import refuse_foreign_data
-from opencode_mcp.errors import OpencodeFailedError, OpencodeNotFoundError, StaleSessionError
+from opencode_mcp.errors import StaleSessionError
+from opencode_mcp.opencode_errors import OpencodeFailedError, OpencodeNotFoundError
 from opencode_mcp.records import EndAction
 
 if TYPE_CHECKING:

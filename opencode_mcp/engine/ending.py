@@ -20,15 +20,13 @@ from opencode_mcp.engine.notices import Notice, warnings_of
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.quieting import quiet_down
 from opencode_mcp.engine.stopping import Stopped
-from opencode_mcp.errors import (
-    InstanceUnreachableError,
-    LeaseLostError,
+from opencode_mcp.errors import InstanceUnreachableError, LeaseLostError, StaleSessionError
+from opencode_mcp.log_events import Event, only_concerning, tell
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeRefusedError,
     OpencodeUnauthorizedError,
-    StaleSessionError,
 )
-from opencode_mcp.log_events import Event, only_concerning, tell
 from opencode_mcp.records import EndAction, Tombstone
 
 if TYPE_CHECKING:

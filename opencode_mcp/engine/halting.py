@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.budget import Budget, BudgetSpentError
 from opencode_mcp.engine.history import newest_prompt
 from opencode_mcp.engine.stopping import Stopped, make_quiet, wait_until_seen
-from opencode_mcp.errors import OpencodeError, OpencodeTimeoutError
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

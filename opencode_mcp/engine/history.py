@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.looping import find_loop
 from opencode_mcp.engine.outcome import Unread
 from opencode_mcp.engine.steps import own_messages, steps_of
-from opencode_mcp.errors import OpencodeNotFoundError, ResponseTooLargeError
 from opencode_mcp.opencode.models import Message, MessageInfo, MessageTime
+from opencode_mcp.opencode_errors import OpencodeNotFoundError, ResponseTooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

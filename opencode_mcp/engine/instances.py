@@ -14,18 +14,17 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from opencode_mcp.errors import (
-    InstanceUnreachableError,
-    OpencodeError,
-    OpencodeUnauthorizedError,
-    OpencodeUnavailableError,
-    StaleSessionError,
-)
+from opencode_mcp.errors import InstanceUnreachableError, StaleSessionError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.events import EventHub
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
 from opencode_mcp.opencode.start_faults import file_faults
+from opencode_mcp.opencode_errors import (
+    OpencodeError,
+    OpencodeUnauthorizedError,
+    OpencodeUnavailableError,
+)
 from opencode_mcp.records import Instance, InstanceKind
 
 if TYPE_CHECKING:

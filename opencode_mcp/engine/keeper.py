@@ -21,14 +21,10 @@ from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.engine.racing import unless
 from opencode_mcp.engine.trouble import TROUBLE_PAUSE_S, met_again, passed
-from opencode_mcp.errors import (
-    InstanceUnreachableError,
-    OpencodeError,
-    StaleSessionError,
-    StoreError,
-)
+from opencode_mcp.errors import InstanceUnreachableError, StaleSessionError, StoreError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import Event, tell
+from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_asks, read_tree
 from opencode_mcp.engine.steps import is_finished_while_listed_as_busy
 from opencode_mcp.engine.whose_data import refuse_foreign_data
-from opencode_mcp.errors import OpencodeNotFoundError
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.opencode_errors import OpencodeNotFoundError
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.ends import given_up_json
 from opencode_mcp.engine.leases import LEASE_S, Leases
-from opencode_mcp.errors import (
-    OpencodeNotFoundError,
-    SessionBusyError,
-    SessionNotFoundError,
-)
+from opencode_mcp.errors import SessionBusyError, SessionNotFoundError
+from opencode_mcp.opencode_errors import OpencodeNotFoundError
 from opencode_mcp.records import Tombstone
 from opencode_mcp.store.rebinding import Place, Rebound
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.engine.sharing import SharedReads
-from opencode_mcp.errors import InstanceUnreachableError, OpencodeError, StaleSessionError
+from opencode_mcp.errors import InstanceUnreachableError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
+from opencode_mcp.opencode_errors import OpencodeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.telling import ids_of
-from opencode_mcp.errors import OpencodeError, OpencodeNotFoundError, StaleSessionError
+from opencode_mcp.errors import StaleSessionError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import Event, tell
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeNotFoundError
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.observing import Observer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.engine.history import read_turn
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, judge
 from opencode_mcp.engine.stopping import make_quiet, wait_until_seen
-from opencode_mcp.errors import (
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeNotFoundError,
     OpencodeTimeoutError,

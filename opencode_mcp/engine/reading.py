@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import OpencodeNotFoundError
+from opencode_mcp.opencode_errors import OpencodeNotFoundError
 
 if TYPE_CHECKING:
     from opencode_mcp.opencode.client import OpencodeClient

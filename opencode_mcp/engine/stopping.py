@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.reading import Asks, Tree, read_asks, read_busy, read_tree
-from opencode_mcp.errors import (
+from opencode_mcp.opencode_errors import (
     OpencodeFailedError,
     OpencodeNotFoundError,
     OpencodeProtocolError,

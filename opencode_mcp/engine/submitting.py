@@ -12,15 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import telling
-from opencode_mcp.errors import (
-    OpencodeError,
-    OpencodeNotFoundError,
-    StaleSessionError,
-    SubmissionUnconfirmedError,
-)
+from opencode_mcp.errors import StaleSessionError, SubmissionUnconfirmedError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.client import Prompt
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeNotFoundError
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:

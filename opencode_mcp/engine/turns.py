@@ -18,14 +18,10 @@ from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
 from opencode_mcp.engine.sandboxes import denied_permissions
 from opencode_mcp.engine.submitting import Submitter
-from opencode_mcp.errors import (
-    OpencodeError,
-    RunCapacityError,
-    SessionBusyError,
-    StaleSessionError,
-)
+from opencode_mcp.errors import RunCapacityError, SessionBusyError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import concerning
+from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import AnsweredBy, Session, StartIntent, Submission, Turn
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import InstanceUnreachableError, OpencodeError
+from opencode_mcp.errors import InstanceUnreachableError
+from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import InstanceKind
 
 if TYPE_CHECKING:

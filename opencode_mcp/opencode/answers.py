@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, ValidationError
 
-from opencode_mcp.errors import (
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeFailedError,
     OpencodeNotFoundError,

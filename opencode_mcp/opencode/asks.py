@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter
 
-from opencode_mcp.errors import OpencodeNotFoundError
 from opencode_mcp.opencode.calls import Call, CallKind, segment
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
+from opencode_mcp.opencode_errors import OpencodeNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

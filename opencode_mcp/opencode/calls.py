@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from opencode_mcp.errors import OpencodeError, OpencodeProtocolError, OpencodeRefusedError
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeProtocolError, OpencodeRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import TypeAdapter
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.errors import (
-    OpencodeNotFoundError,
-    OpencodeProtocolError,
-    OpencodeUnsupportedError,
-)
 from opencode_mcp.opencode.asks import AskRoutes
 from opencode_mcp.opencode.calls import MESSAGES_MAX_BYTES, Call, CallKind, decode, segment
 from opencode_mcp.opencode.generation import NOT_OURS
@@ -32,6 +27,11 @@ from opencode_mcp.opencode.models import (
     Providers,
     RemoteSession,
     RemoteStatus,
+)
+from opencode_mcp.opencode_errors import (
+    OpencodeNotFoundError,
+    OpencodeProtocolError,
+    OpencodeUnsupportedError,
 )
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.errors import OpencodeError
 from opencode_mcp.log_events import only_concerning, tell_failure
 from opencode_mcp.opencode.sse import Event, SseParser, read_event
 from opencode_mcp.opencode.stream_loss import StreamLoss
+from opencode_mcp.opencode_errors import OpencodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

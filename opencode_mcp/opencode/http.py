@@ -25,7 +25,13 @@ import aiohttp
 import tenacity
 from yarl import URL
 
-from opencode_mcp.errors import (
+from opencode_mcp.log_events import Event, tell
+from opencode_mcp.metrics import request_repeated
+from opencode_mcp.opencode.answers import error_tag, refusal, retry_after_s
+from opencode_mcp.opencode.calls import Answer, Call, CallKind, decode
+from opencode_mcp.opencode.gathering import gathered
+from opencode_mcp.opencode.measuring import measured
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeFailedError,
     OpencodeOverloadedError,
@@ -34,12 +40,6 @@ from opencode_mcp.errors import (
     OpencodeUnavailableError,
     ResponseTooLargeError,
 )
-from opencode_mcp.log_events import Event, tell
-from opencode_mcp.metrics import request_repeated
-from opencode_mcp.opencode.answers import error_tag, refusal, retry_after_s
-from opencode_mcp.opencode.calls import Answer, Call, CallKind, decode
-from opencode_mcp.opencode.gathering import gathered
-from opencode_mcp.opencode.measuring import measured
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import OpencodeStartError
+from opencode_mcp.opencode_errors import OpencodeStartError
 
 if TYPE_CHECKING:
     from opencode_mcp.opencode.orders import Orders

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.errors import OpencodeStartError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.instance_file import (
     State,
@@ -35,6 +34,7 @@ from opencode_mcp.opencode.locks import FileLock, is_held_exclusively
 from opencode_mcp.opencode.orders import Orders
 from opencode_mcp.opencode.reach import answers_here
 from opencode_mcp.opencode.start_faults import no_binary, not_started, start_fault
+from opencode_mcp.opencode_errors import OpencodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

@@ -7,8 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from opencode_mcp import metrics
-from opencode_mcp.errors import OpencodeError, OpencodeTimeoutError, OpencodeUnavailableError
 from opencode_mcp.opencode.calls import ROUTES
+from opencode_mcp.opencode_errors import (
+    OpencodeError,
+    OpencodeTimeoutError,
+    OpencodeUnavailableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.errors import OpencodeError, OpencodeTimeoutError
 from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeTimeoutError
 
 if TYPE_CHECKING:
     from opencode_mcp.opencode.managed import LiveInstance

@@ -6,15 +6,16 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opencode_mcp.errors import OpencodeMcpError, OpencodeStartError, OpencodeUnsupportedError
+from opencode_mcp.errors import OpencodeMcpError
 from opencode_mcp.opencode.generation import NOT_OURS
 from opencode_mcp.opencode.instance_file import State
+from opencode_mcp.opencode_errors import OpencodeStartError, OpencodeUnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from opencode_mcp.errors import OpencodeError
     from opencode_mcp.opencode.instance_file import InstanceRecord
+    from opencode_mcp.opencode_errors import OpencodeError
 
 _NO_BINARY = (
     "no OpenCode to start: there is no executable {!r}. Set OPENCODE_MCP_OPENCODE_BIN to the "

@@ -11,7 +11,7 @@ from fastmcp import Client
 from jsonschema import Draft202012Validator
 
 from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.callers.arguments import MAX_PAGE, MAX_WAIT_S
+from opencode_mcp.callers.argument_kinds import MAX_PAGE, MAX_WAIT_S
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.settings import load_settings
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, clip, fit, serialized_size
 
 if TYPE_CHECKING:
-    from opencode_mcp.callers.wire import Called, Listed, Result
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Called, Listed
 
 _SESSION = "ses_" + "a" * 26
 

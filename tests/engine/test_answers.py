@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opencode_mcp.engine.answers import Allow, Answer, Ask, Reject, check_fits, send_answer
-from opencode_mcp.errors import (
-    InvalidArgumentError,
-    OpencodeError,
-    OpencodeFailedError,
-    OpencodeRefusedError,
-)
+from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.opencode.client import OpencodeClient
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeFailedError, OpencodeRefusedError
 from tests.engine.asks import permission, question
 from tests.opencode.fake_server import FakeServer, QuickClock, resets, says
 

@@ -9,8 +9,8 @@ import pytest
 
 from opencode_mcp.engine.history import MAX_CHARS, MAX_MESSAGES, TurnHistory
 from opencode_mcp.engine.outcome import Unread
-from opencode_mcp.errors import OpencodeNotFoundError, ResponseTooLargeError
 from opencode_mcp.opencode.client import MessagePage, OpencodeClient
+from opencode_mcp.opencode_errors import OpencodeNotFoundError, ResponseTooLargeError
 from opencode_mcp.records import Submission, Turn
 from tests.engine.make import START_MS, assistant, text, tool, user
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from opencode_mcp.callers.server import NAMES
+from opencode_mcp.callers.tool_table import NAMES
 from tests.support.polling import eventually
 from tests.turns.test_exit import QUESTION
 

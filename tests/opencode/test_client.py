@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opencode_mcp.errors import (
+from opencode_mcp.opencode.client import OpencodeClient, Prompt
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeNotFoundError,
     OpencodeProtocolError,
@@ -16,7 +17,6 @@ from opencode_mcp.errors import (
     OpencodeUnauthorizedError,
     OpencodeUnsupportedError,
 )
-from opencode_mcp.opencode.client import OpencodeClient, Prompt
 from tests.opencode.fake_server import (
     FakeServer,
     QuickClock,

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import TypeAdapter
 
-from opencode_mcp.errors import (
+from opencode_mcp.opencode.answers import retry_after_s
+from opencode_mcp.opencode.calls import Call, CallKind, segment
+from opencode_mcp.opencode.http import Http
+from opencode_mcp.opencode_errors import (
     OpencodeError,
     OpencodeFailedError,
     OpencodeNotFoundError,
@@ -23,9 +26,6 @@ from opencode_mcp.errors import (
     OpencodeUnavailableError,
     ResponseTooLargeError,
 )
-from opencode_mcp.opencode.answers import retry_after_s
-from opencode_mcp.opencode.calls import Call, CallKind, segment
-from opencode_mcp.opencode.http import Http
 from tests.opencode.fake_server import (
     FakeServer,
     QuickClock,

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.errors import OpencodeStartError, OpencodeUnsupportedError
 from opencode_mcp.opencode.data_id import FILE_NAME, data_folder, data_id
 from opencode_mcp.opencode.instance_file import State, read_record, record_path, write_record
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
+from opencode_mcp.opencode_errors import OpencodeStartError, OpencodeUnsupportedError
 from tests.opencode.managed_support import (
     IDLE,
     PATIENCE_S,

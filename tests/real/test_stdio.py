@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.callers.server import NAMES
+from opencode_mcp.callers.tool_table import NAMES
 from tests.real.support.raw_stdio import RawStdio
 from tests.real.support.scripts import ENDLESS
 from tests.support.polling import eventually, steadily

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.errors import (
-    MigrationError,
-    SchemaTooNewError,
-    StoreError,
-    StoreUnusableError,
-)
+from opencode_mcp.errors import MigrationError, SchemaTooNewError, StoreError, StoreUnusableError
 from opencode_mcp.store.migrate import migrate, migration_folder, migrations
 from opencode_mcp.store.prepare import prepare
 from opencode_mcp.store.store import Store

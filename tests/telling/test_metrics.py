@@ -12,13 +12,13 @@ import pytest
 
 from opencode_mcp import metrics
 from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.callers.server import NAMES
+from opencode_mcp.callers.tool_table import NAMES
 from opencode_mcp.engine import failures
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
-from opencode_mcp.errors import OpencodeError, OpencodeProtocolError
 from opencode_mcp.opencode.calls import OTHER_ROUTE, ROUTES, Call, CallKind
 from opencode_mcp.opencode.client import OpencodeClient, Prompt
 from opencode_mcp.opencode.http import Http
+from opencode_mcp.opencode_errors import OpencodeError, OpencodeProtocolError
 from opencode_mcp.settings import load_settings
 from tests.support.polling import eventually
 from tests.telling.day import SECRET, Day, live_through

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opencode_mcp.engine.admission import warm
-from opencode_mcp.errors import OpencodeUnavailableError
+from opencode_mcp.opencode_errors import OpencodeUnavailableError
 from opencode_mcp.records import InstanceKind
 from tests.twin import Body, Status
 

@@ -9,13 +9,13 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from opencode_mcp.errors import (
+from opencode_mcp.opencode.client import OpencodeClient, Prompt
+from opencode_mcp.opencode_errors import (
     OpencodeFailedError,
     OpencodeProtocolError,
     OpencodeTimeoutError,
     OpencodeUnavailableError,
 )
-from opencode_mcp.opencode.client import OpencodeClient, Prompt
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import ENDLESS, bash, write
 from tests.scenarios.peer import Peer, Place, text_of

@@ -1,0 +1,117 @@
+"""What arguments are made of: their base, their kinds, and the sentences that several share.
+
+Unknown properties are refused, `null` counts as absent, a number sent as text is taken. The
+descriptions are written for the model that fills them in.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_PROMPT_CHARS = 2_000_000
+#: of an id (contract §1), and of the names of models, agents and variants
+MAX_NAME_CHARS = 200
+MAX_WAIT_S = 600
+MAX_PAGE = 100
+MAX_BATCH = 16
+MAX_CANCEL_WAIT_MS = 20_000
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        msg = "should be a number, not true or false"
+        raise ValueError(msg)  # noqa: TRY004 - pydantic turns only ValueError into its own error
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        msg = "should not be empty or blank"
+        raise ValueError(msg)
+    return value
+
+
+#: after the bounds, or they would be missing from the schema
+NotBool = BeforeValidator(_no_bool)
+NotBlank = AfterValidator(_not_blank)
+Prompt = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_PROMPT_CHARS,
+        description="The task, complete in itself: the agent sees neither your conversation nor"
+        " your files unless they are in its folder.",
+    ),
+    NotBlank,
+]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
+Instructions = Annotated[str, Field(max_length=100_000)]
+
+MODEL_TEXT = (
+    "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
+)
+AGENT_TEXT = "An OpenCode agent, e.g. `build` (works) or `plan` (only plans)"
+VARIANT_TEXT = "The model's variant, e.g. a reasoning effort its provider offers"
+DEVELOPER_TEXT = "Further instructions, appended to the agent's system prompt"
+WAIT_TEXT = (
+    "How long this call watches, in seconds. When it runs out, the turn goes on and the answer"
+    " says so; 0 returns as soon as OpenCode has the prompt"
+)
+TIMEOUT_TEXT = (
+    "The turn's own time limit in seconds; when it runs out the turn is stopped (`timeout`)"
+)
+ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
+
+
+class Arguments(BaseModel):
+    """The base: strict, and able to say its own schema."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def tool_schema(cls, **changes: dict[str, Any]) -> dict[str, Any]:
+        """Return the input schema: no titles, no `null` branches; `changes` by property."""
+        schema = cls.model_json_schema(by_alias=True)
+        properties = {
+            name: _plain({**prop, **changes.get(name, {})})
+            for name, prop in schema["properties"].items()
+        }
+        bare: dict[str, Any] = {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
+        if "required" in schema:
+            bare["required"] = schema["required"]
+        return bare
+
+
+def _plain(prop: dict[str, Any]) -> dict[str, Any]:
+    kinds = [kind for kind in prop.pop("anyOf", []) if kind != {"type": "null"}]
+    prop.pop("title", None)
+    if prop.get("default", ...) is None:
+        del prop["default"]
+    return {**(kinds[0] if kinds else {}), **prop}
+
+
+class SessionReference(Arguments):
+    """Exactly one of three names for the same id; `null` counts as absent (contract §1)."""
+
+    session_id: Name | None = Field(None, alias="sessionId", description=ID_TEXT + ".")
+    thread_id: Name | None = Field(None, alias="threadId", description="The same, Codex's name.")
+    conversation_id: Name | None = Field(
+        None, alias="conversationId", description="The same, Codex's older name (deprecated)."
+    )
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The ids that were given, by their names on the wire."""
+        given = {
+            "sessionId": self.session_id,
+            "threadId": self.thread_id,
+            "conversationId": self.conversation_id,
+        }
+        return {name: value for name, value in given.items() if value is not None}

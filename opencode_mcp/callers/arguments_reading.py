@@ -1,0 +1,41 @@
+"""What callers send to the tools that only look: one strict model a tool (contract §2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from opencode_mcp.callers.argument_kinds import (
+    MAX_BATCH,
+    MAX_PAGE,
+    MAX_WAIT_S,
+    Name,
+    NotBool,
+    SessionReference,
+)
+
+
+class StatusArguments(SessionReference):
+    """`opencode-status`."""
+
+    ids: Annotated[list[Name], Field(min_length=1, max_length=MAX_BATCH)] | None = Field(
+        None, description="Several sessions at once, instead of one id."
+    )
+    wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
+        None,
+        alias="wait-seconds",
+        description="With ids: how long this call watches, in seconds, until there is news: a turn"
+        " is over or waits for an answer. 0, the default, answers with what is known now.",
+    )
+    wait_for: Literal["any", "all"] | None = Field(
+        None,
+        alias="wait-for",
+        description="With `ids`: return when one of them has news, or when all have. Default any.",
+    )
+    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None, description="Without an id: how many sessions to skip. Default 0."
+    )
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
+        None, description="Without an id: how many sessions to list. Default 20."
+    )

@@ -1,0 +1,104 @@
+"""Every tool: its name, title, text, arguments, body and hints; and what the settings change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcp_types import InputRequiredResult, ToolAnnotations
+
+from opencode_mcp.callers import texts
+from opencode_mcp.callers.approving import rule_properties
+from opencode_mcp.callers.argument_kinds import Arguments
+from opencode_mcp.callers.arguments import (
+    ApproveArguments,
+    CancelArguments,
+    EndArguments,
+    ReplyArguments,
+    StartArguments,
+)
+from opencode_mcp.callers.arguments_reading import StatusArguments
+from opencode_mcp.callers.progress import Reporter
+from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
+from opencode_mcp.callers.wire import Result
+
+if TYPE_CHECKING:
+    from opencode_mcp.settings import Settings
+
+Handler = Callable[[Any, Reporter], Awaitable[Result | InputRequiredResult]]
+
+NAMES = (
+    "opencode",
+    "opencode-reply",
+    "opencode-status",
+    "opencode-cancel",
+    "opencode-approve",
+    "opencode-end",
+)
+
+
+class Row(NamedTuple):
+    """One tool."""
+
+    name: str
+    title: str
+    text: str
+    model: type[Arguments]
+    handler: Handler
+    hints: ToolAnnotations
+
+
+def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
+    """Return what the settings change in a tool's input schema: real limits and defaults."""
+    wait_s = 0 if tool == "opencode-status" else settings.default_wait_seconds
+    return {
+        "timeout-seconds": {
+            "maximum": settings.max_turn_timeout_seconds,
+            "default": settings.turn_timeout_seconds,
+        },
+        "wait-seconds": {"default": wait_s},
+        "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
+        "wait-for": {"default": "any"},
+        **rule_properties(settings),
+        "action": {"default": settings.end_action.value},
+        "offset": {"default": 0},
+        "limit": {"default": DEFAULT_PAGE},
+    }
+
+
+def words(settings: Settings) -> dict[str, object]:
+    """Return the settings that the tools' texts name."""
+    stops = settings.on_call_cancel == "abort"
+    is_http = settings.transport == "http"
+    return {
+        "cancelling": "Cancelling this call" + (", or closing its stream," if is_http else ""),
+        "on_cancel": "stops its turn" if stops else "lets its turn run on",
+        "action": settings.end_action.value,
+        "ask_s": settings.approval_timeout_seconds,
+        "cleanup_s": settings.cleanup_timeout_seconds,
+    }
+
+
+def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
+    return ToolAnnotations(
+        read_only_hint=reads,
+        destructive_hint=destroys,
+        idempotent_hint=repeats,
+        open_world_hint=True,
+    )
+
+
+def table(tools: Tools) -> list[Row]:
+    """Return the tools in the order in which they are listed."""
+    runs = _hints(reads=False, destroys=True, repeats=False)
+    looks = _hints(reads=True, destroys=False, repeats=True)
+    ends = _hints(reads=False, destroys=True, repeats=True)
+    start = "Start an OpenCode session"
+    return [
+        Row(NAMES[0], start, texts.OPENCODE, StartArguments, tools.start, runs),
+        Row(NAMES[1], "Continue a session", texts.REPLY, ReplyArguments, tools.reply, runs),
+        Row(NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
+        Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
+        Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
+        Row(NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
+    ]
