@@ -88,3 +88,17 @@ nothing was done. `ending` with CLEANUP_UNCONFIRMED: accepted, but OpenCode has 
 within {cleanup_s} s; the session stays tracked and ending: call this again with the same id. \
 Repeating is safe, and two calls at once are one end. action defaults to `{action}`; `delete` may \
 replace a pending `archive`, not the other way round (END_CONFLICT)."""
+
+INFO = """\
+Tell what this server and its OpenCode offer, before you start a session: models, agents, folders, \
+defaults and ceilings. Changes nothing and starts no session; safe to repeat. It knows nothing of \
+sessions: use opencode-status for those.
+
+`server` (the default): versions, mode, the defaults in force and the most you may ask for, by \
+setting. It never starts OpenCode and waits 2 s for it at most: availability is `ok`, \
+`opencode_unreachable`, or left out where a managed one is not up yet. `models`: what `model` may \
+be (id), with context and output tokens, variants, and whether tools can be called (an agent needs \
+that). `agents`: what `agent` may be. Both depend on cwd and are read from OpenCode, which starts \
+if need be; OPENCODE_UNAVAILABLE: it cannot be asked, try again later. `roots`: the folders in and \
+below which cwd may lie; directory is the default one. Lists come in pages: repeat the call with \
+nextOffset and snapshotId while hasMore. SNAPSHOT_EXPIRED: the list has changed, begin again."""
