@@ -1,7 +1,8 @@
 """Pages of what there is to choose from: bounded, whatever a catalogue holds (contract §3).
 
-An id is never cut: what callers cannot name is not offered (`engine/catalogue.py`). A page ends
-early where it would grow too large, so that the next one goes on without a gap.
+An id is never cut: what callers cannot name is not offered, and what is told of it is short
+(`engine/catalogue.py`). A page ends early where it would grow too large, so that the next one goes
+on without a gap.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from opencode_mcp.callers.sizing import NAME_CHARS, short
+from opencode_mcp.callers.sizing import short
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
@@ -25,9 +26,6 @@ Item = TypeVar("Item")
 #: of the entries and their lines, in the longest spelling that JSON has for them; the rest of
 #: 45,000 is for what stands around them
 _PAGE_CHARS = 40_000
-_MODEL_NAME_CHARS = 100
-#: of the names of one model's variants
-_VARIANTS_CHARS = 1_000
 
 
 class Page(NamedTuple):
@@ -95,45 +93,28 @@ def _shown(kind: Kind[Item], listing: Listing[Item], page: Page) -> list[Describ
     return shown
 
 
-def _line(text: str, limit: int) -> str:
-    """Return a text of OpenCode's as one line: a list must not be taken for another."""
-    return short(" ".join(text.split()), limit)
-
-
 def _describe_model(model: OfferedModel) -> Described:
     entry: ModelEntry = {"id": model.id}
     facts = [model.id]
-    name = _line(model.name or "", _MODEL_NAME_CHARS)
-    if name:
-        entry["name"] = name
-        facts.append(name)
+    if model.name is not None:
+        entry["name"] = model.name
+        facts.append(model.name)
     if model.context_tokens is not None:
         entry["contextTokens"] = model.context_tokens
         facts.append(f"context {model.context_tokens}")
     if model.output_tokens is not None:
         entry["outputTokens"] = model.output_tokens
         facts.append(f"output {model.output_tokens}")
-    variants = _within(model.variants, _VARIANTS_CHARS)
-    entry["variants"] = variants
-    if variants:
-        facts.append(f"variants {', '.join(variants)}")
+    entry["variants"] = list(model.variants)
+    if model.variants:
+        more = " and more" if model.has_more_variants else ""
+        facts.append(f"variants {', '.join(model.variants)}{more}")
     if model.calls_tools is not None:
         entry["toolCalls"] = model.calls_tools
     if model.calls_tools is False:
         facts.append("cannot call tools: no use to an agent")
-    is_cut = len(variants) < len(model.variants)
-    return Described(entry, " · ".join(facts), "models.variants" if is_cut else None)
-
-
-def _within(names: tuple[str, ...], limit: int) -> list[str]:
-    """Return as many names as fit; none is cut."""
-    kept: list[str] = []
-    for name in names:
-        limit -= len(json.dumps(name))
-        if limit < 0:
-            break
-        kept.append(name)
-    return kept
+    cut = "models.variants" if model.has_more_variants else None
+    return Described(entry, " · ".join(facts), cut)
 
 
 def _describe_agent(agent: OfferedAgent) -> Described:
@@ -144,10 +125,9 @@ def _describe_agent(agent: OfferedAgent) -> Described:
     if agent.model is not None:
         entry["model"] = short(agent.model)
         facts.append(f"model {short(agent.model)}")
-    description = _line(agent.description or "", NAME_CHARS)
-    if description:
-        entry["description"] = description
-        facts.append(description)
+    if agent.description is not None:
+        entry["description"] = agent.description
+        facts.append(agent.description)
     return Described(entry, " · ".join(facts))
 
 

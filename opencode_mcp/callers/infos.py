@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from opencode_mcp.callers.info_pages import AGENTS, MODELS, ROOTS, Page, paged
-from opencode_mcp.callers.server_facts import present_server, shown_path
+from opencode_mcp.callers.server_facts import present_server, shown_path, shown_roots
 from opencode_mcp.callers.tools import DEFAULT_PAGE
 from opencode_mcp.engine.pinning import PinnedLists
 from opencode_mcp.errors import InvalidArgumentError
@@ -89,7 +89,7 @@ async def _roots(
     """
     settings = service.settings
     default = None if settings.default_cwd is None else str(settings.default_cwd)
-    roots = tuple(shown_path(str(root)) for root in settings.allowed_roots)
+    roots = tuple(shown_roots(settings))
     if not roots:
         default = await directory_of(None)
         roots = (shown_path(default),)

@@ -59,7 +59,7 @@ def present_server(settings: Settings, sign: Sign | None) -> Result:
         if getattr(settings, name) is not None
     }
     server["maxWaitSeconds"] = MAX_WAIT_S
-    roots = [shown_path(str(root)) for root in settings.allowed_roots]
+    roots = shown_roots(settings)
     result: Result = {
         "kind": "info",
         "status": "ok",
@@ -90,7 +90,7 @@ def _text(result: Result, settings: Settings, sign: Sign | None) -> str:
     ]
     roots = result["roots"]
     if roots:
-        more = len(settings.allowed_roots) - len(roots)
+        more = len(shown_roots(settings)) - len(roots)
         lines.append("Allowed roots: " + ", ".join(roots) + (f" and {more} more" if more else ""))
     lines.append("Call opencode-info with section models, agents or roots for those.")
     return "\n".join(lines)
@@ -103,6 +103,11 @@ def _about_opencode(settings: Settings, sign: Sign | None) -> str:
         what = "running" if settings.mode is InstanceKind.ATTACH else "managed"
         return f"OpenCode ({what}): cannot be reached now ({sign.fault})."
     return f"OpenCode: reachable, version {short(sign.version or '')}."
+
+
+def shown_roots(settings: Settings) -> list[str]:
+    """Return the allowed roots as callers see them, each once; none: OpenCode's own folder."""
+    return list(dict.fromkeys(shown_path(str(root)) for root in settings.allowed_roots))
 
 
 def shown_path(path: str) -> str:

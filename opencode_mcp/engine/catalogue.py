@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from opencode_mcp.engine.pinning import Listing, PinnedLists
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opencode_mcp.engine.instances import Instances
-    from opencode_mcp.opencode.models import Agent, Providers
+    from opencode_mcp.opencode.models import Agent, ProviderModel, Providers
 
 #: how long the look at OpenCode may take that no caller waits for; a status took 1.9 s at worst
 #: under load (facts 12.5)
 LOOK_S = 2.0
-#: the longest name that an argument takes (contract §1), and how many variants are told
-MAX_NAME_CHARS = 200
-_MAX_VARIANTS = 20
+#: the longest name that an argument takes (contract §1)
+_MAX_NAME_CHARS = 200
+#: of what is told besides; a list is kept for its readers, so it must stay small
+_TITLE_CHARS = 100
+_DESCRIPTION_CHARS = 300
+#: of the names of one model's variants, in JSON's longest spelling of them
+_VARIANTS_CHARS = 1_000
 #: hidden too, unless a configuration says otherwise (facts 11.4)
 _HELPERS = frozenset({"compaction", "summary", "title"})
 #: one without a mode is for all
@@ -44,6 +49,8 @@ class OfferedModel(NamedTuple):
     context_tokens: int | None
     output_tokens: int | None
     variants: tuple[str, ...]
+    #: so many that they are not all told
+    has_more_variants: bool
     calls_tools: bool | None
 
 
@@ -130,34 +137,58 @@ class Catalogue:
 def offered_models(providers: Providers) -> tuple[OfferedModel, ...]:
     """Return the models that a caller can name, by id: OpenCode's order may change."""
     models = [
-        OfferedModel(
-            id=f"{provider.id}/{name}",
-            name=model.name,
-            context_tokens=model.limit.context,
-            output_tokens=model.limit.output,
-            variants=tuple(filter(_is_word, model.variants))[:_MAX_VARIANTS],
-            calls_tools=model.capabilities.calls_tools,
-        )
+        _offered(f"{provider.id}/{name}", model)
         for provider in providers.providers
         for name, model in provider.models.items()
-        if "/" not in provider.id and provider.id and name
+        if provider.id and name and "/" not in provider.id
     ]
     return tuple(sorted((one for one in models if _is_word(one.id)), key=lambda one: one.id))
+
+
+def _offered(model_id: str, model: ProviderModel) -> OfferedModel:
+    named = [name for name in model.variants if _is_line(name)]
+    variants: list[str] = []
+    left = _VARIANTS_CHARS
+    for name in named:
+        left -= len(json.dumps(name))
+        if left < 0:
+            break
+        variants.append(name)
+    return OfferedModel(
+        id=model_id,
+        name=_brief(model.name, _TITLE_CHARS),
+        context_tokens=model.limit.context,
+        output_tokens=model.limit.output,
+        variants=tuple(variants),
+        has_more_variants=len(variants) < len(named),
+        calls_tools=model.capabilities.calls_tools,
+    )
 
 
 def offered_agents(agents: Iterable[Agent]) -> tuple[OfferedAgent, ...]:
     """Return the agents that a caller may name, by name."""
     offered = [
-        OfferedAgent(agent.name, agent.description, agent.mode, agent.model)
+        OfferedAgent(
+            name=agent.name,
+            description=_brief(agent.description, _DESCRIPTION_CHARS),
+            mode=agent.mode,
+            model=agent.model,
+        )
         for agent in agents
         if not agent.hidden and agent.name not in _HELPERS and agent.mode in _FOR_CALLERS
     ]
     return tuple(sorted((one for one in offered if _is_line(one.name)), key=lambda one: one.name))
 
 
+def _brief(text: str | None, limit: int) -> str | None:
+    """Return a text as one short line: a list must not be taken for another."""
+    line = " ".join((text or "").split())
+    return (line if len(line) <= limit else line[: limit - 1] + "…") or None
+
+
 def _is_line(name: str) -> bool:
     """Whether an argument takes the name, and a line of text shows it as it is."""
-    return 0 < len(name) <= MAX_NAME_CHARS and name.isprintable()
+    return 0 < len(name) <= _MAX_NAME_CHARS and name.isprintable()
 
 
 def _is_word(name: str) -> bool:

@@ -123,7 +123,11 @@ async def test_no_secret_and_nothing_about_other_callers_is_told(tmp_path: Path,
         "SERVER_PASSWORD": _MARK,
         "SERVER_USERNAME": _MARK,
     }
-    managed = {"SERVE_ARGS": f"--print-logs {_MARK}", "CHILD_ENV": "KEY_*"}
+    managed = {
+        "SERVE_ARGS": f"--print-logs {_MARK}",
+        "CHILD_ENV": "KEY_*",
+        "ALLOW_SHARED_MANAGED": "true",
+    }
     env = environ(
         tmp_path,
         TRANSPORT="http",

@@ -164,7 +164,9 @@ async def test_the_pages_of_a_list_join_to_the_whole(
     assert len(read.hits) == 1, "the other pages are from the snapshot"
 
 
-@pytest.mark.parametrize("name", ["x" * 2_000, "\x00" * 2_000, "😀" * 2_000], ids=len)
+@pytest.mark.parametrize(
+    "name", ["x" * 2_000, "\x00" * 2_000, "😀" * 2_000], ids=["ascii", "nul", "emoji"]
+)
 async def test_a_page_of_the_largest_entries_stays_small_and_loses_none(
     bridge: Bridge, twin: Twin, name: str
 ) -> None:
@@ -174,7 +176,7 @@ async def test_a_page_of_the_largest_entries_stays_small_and_loses_none(
     body = catalogue(300, provider=f"big{long[:40]}", name=name, variants=variants)
     twin.fail(Body(body), path=PROVIDERS, times=None)
     found = await pages(bridge, "models", limit=100)
-    assert [model["id"][-5:] for model in found] == [f"m{n:04}" for n in range(300)][:300]
+    assert [model["id"][-5:] for model in found] == [f"m{n:04}" for n in range(300)]
     assert {len(model["variants"]) for model in found} == {len(found[0]["variants"])}
     assert set(found[0]["variants"]) <= set(variants), "no name is cut"
 
@@ -282,6 +284,7 @@ async def test_calls_that_come_together_read_a_catalogue_once_or_twice(
     slow = twin.fail(Hang(), path=PROVIDERS)
     calls = [asyncio.create_task(info(bridge, "models")) for _ in range(12)]
     await asyncio.wait_for(slow.reached.wait(), 5)
+    await info(bridge, "server")  # calls begin in order: the twelve are under way
     since = len(twin.requests)
     slow.release()
     answers = await asyncio.gather(*calls)
