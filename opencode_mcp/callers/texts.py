@@ -6,7 +6,8 @@ INSTRUCTIONS = """\
 Delegates coding tasks to OpenCode agents. opencode starts a session and runs its first turn; \
 opencode-reply runs another turn in it; opencode-status looks at sessions, waits for them or lists \
 yours; opencode-cancel stops a turn and keeps the session; opencode-approve answers what an agent \
-asks; opencode-end stops and deletes (or archives) it. A session stays until it is ended: end what \
+asks; opencode-info tells models, agents and limits; opencode-end stops and deletes (or archives) \
+a session. A session stays until it is ended: end what \
 you no longer need. When an answer says `running`, the turn goes on: look again with \
 opencode-status, never send the prompt again."""
 

@@ -172,7 +172,7 @@ async def test_a_page_of_the_largest_entries_stays_small_and_loses_none(
 ) -> None:
     """Contract §3: the bridge fails an answer beyond 45,000 characters; no id is cut."""
     long = "".join(character for character in name if character.isprintable())[:150]
-    variants = {f"{long}{n:02}": {} for n in range(30)}
+    variants: dict[str, dict[str, str]] = {f"{long}{n:02}": {} for n in range(30)}
     body = catalogue(300, provider=f"big{long[:40]}", name=name, variants=variants)
     twin.fail(Body(body), path=PROVIDERS, times=None)
     found = await pages(bridge, "models", limit=100)
@@ -182,7 +182,7 @@ async def test_a_page_of_the_largest_entries_stays_small_and_loses_none(
 
 
 async def test_variants_that_do_not_fit_are_said_to_be_missing(bridge: Bridge, twin: Twin) -> None:
-    variants = {f"{'v' * 150}{n:02}": {} for n in range(30)}
+    variants: dict[str, dict[str, str]] = {f"{'v' * 150}{n:02}": {} for n in range(30)}
     twin.fail(Body(catalogue(1, variants=variants)), path=PROVIDERS)
     said = (await info(bridge, "models")).structured
     assert said["truncated"]
