@@ -10,6 +10,7 @@ from opencode_mcp.callers.argument_kinds import (
     MAX_BATCH,
     MAX_PAGE,
     MAX_WAIT_S,
+    Arguments,
     Name,
     NotBool,
     SessionReference,
@@ -38,4 +39,32 @@ class StatusArguments(SessionReference):
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
         None, description="Without an id: how many sessions to list. Default 20."
+    )
+
+
+class InfoArguments(Arguments):
+    """`opencode-info`."""
+
+    section: Literal["server", "models", "agents", "roots"] | None = Field(
+        None,
+        description="What to tell: this server, the models or agents of a folder, or where sessions"
+        " may run.",
+    )
+    cwd: str | None = Field(
+        None,
+        max_length=4096,
+        description="With models or agents: the folder they are for, as in opencode. Omitted: the"
+        " default folder.",
+    )
+    provider: Name | None = Field(None, description="With models: only this provider's, by its id.")
+    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None, description="With a list: how many entries to skip. Default 0."
+    )
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
+        None, description="With a list: how many entries at most. Default 20."
+    )
+    snapshot_id: Name | None = Field(
+        None,
+        alias="snapshot-id",
+        description="With a list: `snapshotId` of the page before, so that nothing moved since.",
     )

@@ -6,7 +6,8 @@ INSTRUCTIONS = """\
 Delegates coding tasks to OpenCode agents. opencode starts a session and runs its first turn; \
 opencode-reply runs another turn in it; opencode-status looks at sessions, waits for them or lists \
 yours; opencode-cancel stops a turn and keeps the session; opencode-approve answers what an agent \
-asks; opencode-end stops and deletes (or archives) it. A session stays until it is ended: end what \
+asks; opencode-info tells models, agents and limits; opencode-end stops and deletes (or archives) \
+a session. A session stays until it is ended: end what \
 you no longer need. When an answer says `running`, the turn goes on: look again with \
 opencode-status, never send the prompt again."""
 
@@ -88,3 +89,17 @@ nothing was done. `ending` with CLEANUP_UNCONFIRMED: accepted, but OpenCode has 
 within {cleanup_s} s; the session stays tracked and ending: call this again with the same id. \
 Repeating is safe, and two calls at once are one end. action defaults to `{action}`; `delete` may \
 replace a pending `archive`, not the other way round (END_CONFLICT)."""
+
+INFO = """\
+Tell what this server and its OpenCode offer, before you start a session: models, agents, folders, \
+defaults and ceilings. Changes nothing and starts no session; safe to repeat. It knows nothing of \
+sessions: use opencode-status for those.
+
+`server` (the default): versions, mode, the defaults in force and the most you may ask for, by \
+setting. It never starts OpenCode and waits 2 s for it at most: availability is `ok`, \
+`opencode_unreachable`, or left out where a managed one is not up yet. `models`: what `model` may \
+be (id), with context and output tokens, variants, and whether tools can be called (an agent needs \
+that). `agents`: what `agent` may be. Both depend on cwd and are read from OpenCode, which starts \
+if need be; OPENCODE_UNAVAILABLE: it cannot be asked, try again later. `roots`: the folders in and \
+below which cwd may lie; directory is the default one. Lists come in pages: repeat the call with \
+nextOffset and snapshotId while hasMore. SNAPSHOT_EXPIRED: the list has changed, begin again."""

@@ -13,7 +13,7 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
-from opencode_mcp.callers.arguments_reading import StatusArguments
+from opencode_mcp.callers.arguments_reading import InfoArguments, StatusArguments
 from opencode_mcp.callers.checking import check_together, one_reference
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
@@ -182,6 +182,12 @@ class Tools:
             return present_no_turn(await engine.find(reference, self._asker()))
         max_chars = self._service.settings.max_output_chars
         return present_cancel(cancelled, max_chars=max_chars, now=engine.clock.now())
+
+    async def info(self, arguments: InfoArguments, _reporter: Reporter) -> Result:
+        """`opencode-info`: say what this server and its OpenCode offer."""
+        from opencode_mcp.callers.infos import inform  # noqa: PLC0415
+
+        return await inform(self._service, arguments, self._directory)
 
     async def end(self, arguments: EndArguments, _reporter: Reporter) -> Result:
         """`opencode-end`: end a session, or say why that is not confirmed."""

@@ -1,7 +1,7 @@
 """The shapes that leave: contract §3, field for field, as far as the features are built.
 
 One output schema serves every tool: `kind` says which fields to expect. It carries no titles and
-descriptions, because it is sent with every tool.
+descriptions, and short names (`compacting.py`), because it is sent with every tool.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal, Required
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from opencode_mcp.callers.compacting import compact
 from opencode_mcp.callers.wire_parts import (
     Approval,
     Called,
@@ -21,6 +22,8 @@ from opencode_mcp.callers.wire_parts import (
     Fault,
     Listed,
     Loop,
+    OfferedAgent,
+    OfferedModel,
     Output,
     Retry,
     Status,
@@ -32,7 +35,7 @@ from opencode_mcp.callers.wire_parts import (
 class Result(TypedDict, total=False):
     """What every tool answers."""
 
-    kind: Required[Literal["turn", "sessions", "batch", "end", "error"]]
+    kind: Required[Literal["turn", "sessions", "batch", "end", "info", "error"]]
     status: Required[Status]
     content: Required[str]
     sessionId: str
@@ -81,6 +84,13 @@ class Result(TypedDict, total=False):
     results: list[Entry]
     readyIds: list[str]
     pendingIds: list[str]
+    snapshotId: str
+    #: settings and versions, by their names in camelCase
+    server: dict[str, str | int]
+    models: list[OfferedModel]
+    agents: list[OfferedAgent]
+    roots: list[str]
+    availability: Literal["ok", "opencode_unreachable"]
     action: Literal["delete", "archive", "none"]
     abortedRunningTurn: bool
     rejectedPermissions: int
@@ -90,25 +100,5 @@ class Result(TypedDict, total=False):
 
 @cache
 def output_schema() -> dict[str, Any]:
-    """Return the JSON Schema of `Result`, without titles and descriptions."""
-    schema = TypeAdapter(Result).json_schema()
-    bare = _without_notes(schema)
-    bare["type"] = "object"
-    return bare
-
-
-def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop `title` and `description` keywords, but not properties of those names."""
-    bare: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in {"title", "description"} and isinstance(value, str):
-            continue
-        if key in {"properties", "$defs"}:
-            bare[key] = {name: _without_notes(sub) for name, sub in value.items()}
-        elif isinstance(value, dict):
-            bare[key] = _without_notes(value)
-        elif isinstance(value, list):
-            bare[key] = [_without_notes(v) if isinstance(v, dict) else v for v in value]
-        else:
-            bare[key] = value
-    return bare
+    """Return the JSON Schema of `Result`, in few bytes: without titles and descriptions."""
+    return compact(TypeAdapter(Result).json_schema())

@@ -175,3 +175,23 @@ class Listed(TypedDict, total=False):
     #: only for who sees the sessions of all
     owner: str
     ending: EndingState
+
+
+class OfferedModel(TypedDict, total=False):
+    """One of `models`."""
+
+    id: str
+    name: str
+    contextTokens: int
+    outputTokens: int
+    variants: list[str]
+    toolCalls: bool
+
+
+class OfferedAgent(TypedDict, total=False):
+    """One of `agents`."""
+
+    name: str
+    description: str
+    mode: str
+    model: str

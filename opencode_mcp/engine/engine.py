@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
+from opencode_mcp.engine.catalogue import Catalogue
 from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.ending import Ender
 from opencode_mcp.engine.ends import Unconfirmed, answer_of, how_it_ended
@@ -89,6 +90,8 @@ class Engine:
         self._instances = instances
         self._keepers = self._new_keepers(holder, is_dead_holder)
         self._stack = AsyncExitStack()
+        #: what may be chosen from
+        self.catalogue = Catalogue(instances)
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
@@ -150,6 +153,7 @@ class Engine:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
         self._stack.push_async_callback(self._overview.close)
+        self._stack.push_async_callback(self.catalogue.close)
         await self._stack.enter_async_context(self._leaver)
         if self._carries_on:
             await self._stack.enter_async_context(self._finisher)

@@ -29,6 +29,7 @@ _ARGUMENTS = {
     "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit",
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",
     "opencode-approve": "sessionId threadId conversationId approvalId decision feedback answers",
+    "opencode-info": "section cwd provider offset limit snapshot-id",
     "opencode-end": "sessionId threadId conversationId action",
 }
 
@@ -107,7 +108,7 @@ async def test_the_listing_stays_small(client: Client[Any]) -> None:
         len(tool.name) + len(tool.description or "") + len(json.dumps(tool.input_schema))
         for tool in tools
     )
-    assert inputs <= 16_000
+    assert inputs <= 22_000
     for tool in tools:
         assert len(json.dumps(tool.output_schema, separators=(",", ":"))) <= 6_200
 
@@ -169,6 +170,16 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode-status", {"wait-seconds": 5}, "wait-seconds"),
         ("opencode-cancel", {"turnId": "msg_1"}, "sessionId"),
         ("opencode-cancel", {"sessionId": "ses_1", "wait-ms": 20001}, "wait-ms"),
+        ("opencode-info", {"section": "sessions"}, "section"),
+        ("opencode-info", {"offset": 1}, "offset"),
+        ("opencode-info", {"limit": 5, "section": "server"}, "limit"),
+        ("opencode-info", {"snapshot-id": "snap_1"}, "snapshot-id"),
+        ("opencode-info", {"cwd": "/srv"}, "cwd"),
+        ("opencode-info", {"section": "roots", "cwd": "/srv"}, "cwd"),
+        ("opencode-info", {"section": "agents", "provider": "scripted"}, "provider"),
+        ("opencode-info", {"section": "models", "limit": 101}, "limit"),
+        ("opencode-info", {"section": "models", "cwd": "relative"}, "relative"),
+        ("opencode-info", {"sessionId": "ses_1"}, "sessionId"),
         ("opencode-approve-all", {"sessionId": "ses_1"}, "opencode-approve-all"),
     ],
 )
