@@ -12,6 +12,7 @@ from typing import Any, Literal, Required
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from opencode_mcp.callers.small_schema import small_schema
 from opencode_mcp.callers.wire_parts import (
     Approval,
     Called,
@@ -91,24 +92,6 @@ class Result(TypedDict, total=False):
 @cache
 def output_schema() -> dict[str, Any]:
     """Return the JSON Schema of `Result`, without titles and descriptions."""
-    schema = TypeAdapter(Result).json_schema()
-    bare = _without_notes(schema)
-    bare["type"] = "object"
-    return bare
-
-
-def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop `title` and `description` keywords, but not properties of those names."""
-    bare: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in {"title", "description"} and isinstance(value, str):
-            continue
-        if key in {"properties", "$defs"}:
-            bare[key] = {name: _without_notes(sub) for name, sub in value.items()}
-        elif isinstance(value, dict):
-            bare[key] = _without_notes(value)
-        elif isinstance(value, list):
-            bare[key] = [_without_notes(v) if isinstance(v, dict) else v for v in value]
-        else:
-            bare[key] = value
-    return bare
+    schema = small_schema(TypeAdapter(Result).json_schema())
+    schema["type"] = "object"
+    return schema
