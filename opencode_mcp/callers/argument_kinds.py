@@ -17,6 +17,8 @@ MAX_WAIT_S = 600
 MAX_PAGE = 100
 MAX_BATCH = 16
 MAX_CANCEL_WAIT_MS = 20_000
+#: of an answer: less says nothing, more does not fit into a result (contract §3)
+MIN_OUTPUT_CHARS, MAX_OUTPUT_CHARS = 200, 40_000
 
 
 def _no_bool(value: object) -> object:
@@ -49,6 +51,7 @@ Prompt = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
+OutputChars = Annotated[int, Field(ge=MIN_OUTPUT_CHARS, le=MAX_OUTPUT_CHARS), NotBool]
 
 MODEL_TEXT = (
     "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
@@ -62,6 +65,13 @@ WAIT_TEXT = (
 )
 TIMEOUT_TEXT = (
     "The turn's own time limit in seconds; when it runs out the turn is stopped (`timeout`)"
+)
+DETAIL_TEXT = (
+    "`compact`: ids, status, answer, error, hint and what waits for an answer, without tool calls,"
+    " files and costs"
+)
+OUTPUT_TEXT = (
+    "How long the answer may be, in characters of JSON; of a longer one head and tail are kept"
 )
 ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
 

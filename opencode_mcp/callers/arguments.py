@@ -8,10 +8,12 @@ from pydantic import Field
 
 from opencode_mcp.callers.argument_kinds import (
     AGENT_TEXT,
+    DETAIL_TEXT,
     DEVELOPER_TEXT,
     MAX_CANCEL_WAIT_MS,
     MAX_WAIT_S,
     MODEL_TEXT,
+    OUTPUT_TEXT,
     TIMEOUT_TEXT,
     VARIANT_TEXT,
     WAIT_TEXT,
@@ -21,6 +23,7 @@ from opencode_mcp.callers.argument_kinds import (
     Name,
     NotBlank,
     NotBool,
+    OutputChars,
     Prompt,
     SessionReference,
 )
@@ -71,6 +74,10 @@ class StartArguments(Arguments):
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
     )
+    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
+    max_output_chars: OutputChars | None = Field(
+        None, alias="max-output-chars", description=OUTPUT_TEXT + "."
+    )
 
 
 class ReplyArguments(SessionReference):
@@ -90,6 +97,10 @@ class ReplyArguments(SessionReference):
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
+    )
+    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
+    max_output_chars: OutputChars | None = Field(
+        None, alias="max-output-chars", description=OUTPUT_TEXT + "."
     )
 
 

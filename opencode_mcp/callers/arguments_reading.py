@@ -10,9 +10,11 @@ from opencode_mcp.callers.argument_kinds import (
     MAX_BATCH,
     MAX_PAGE,
     MAX_WAIT_S,
+    OUTPUT_TEXT,
     Arguments,
     Name,
     NotBool,
+    OutputChars,
     SessionReference,
 )
 
@@ -39,6 +41,15 @@ class StatusArguments(SessionReference):
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
         None, description="Without an id: how many sessions to list. Default 20."
+    )
+    detail: Literal["standard", "compact"] | None = Field(
+        None, description="`compact`: without tool calls, files, costs and times."
+    )
+    max_output_chars: OutputChars | None = Field(
+        None,
+        alias="max-output-chars",
+        description=f"With ids: {OUTPUT_TEXT[0].lower()}{OUTPUT_TEXT[1:]}. Several share what there"
+        " is room for.",
     )
 
 

@@ -29,6 +29,8 @@ def check_together(arguments: StatusArguments) -> None:
         "ids name a session twice": ids and len(set(ids)) < len(ids),
         "wait-for only goes with ids": arguments.wait_for and not ids,
         "wait-seconds only goes with an id or ids": arguments.wait_seconds and not (ids or one),
+        "max-output-chars only goes with an id or ids": arguments.max_output_chars is not None
+        and not (ids or one),
         "offset only goes with a list: leave out the ids": arguments.offset is not None
         and (ids or one),
         "limit only goes with a list: leave out the ids": arguments.limit is not None

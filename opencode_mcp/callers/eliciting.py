@@ -19,6 +19,7 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
+from opencode_mcp.callers.doing import describe_ask
 from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.engine.outcome import TurnStatus
@@ -133,8 +134,8 @@ async def attend(
         return None
     waiting = keeper.approvals.next_to_show()
     if waiting is None:
-        if not await keeper.changed(min(INTERVAL_S, left_s)):
-            await reporter.tell_waiting()
+        await keeper.changed(min(reporter.due_s, left_s))
+        await reporter.tell_if_due("waiting for a person's answer, which another call asks for")
         return None
     if person.modern:
         return _return_ask(keeper, person, waiting)
@@ -168,8 +169,8 @@ async def _ask_and_answer(
     try:
         async with asyncio.timeout(left_s):
             while not asking.done() and is_for_a_person(keeper) and ask.id in approvals.waiting:
-                await _first_of(asking, keeper)
-                await reporter.tell_waiting()
+                await _first_of(asking, keeper, reporter.due_s)
+                await reporter.tell_if_due(f"waiting for a person: {describe_ask(ask)}")
     except TimeoutError:
         return
     finally:
@@ -180,8 +181,8 @@ async def _ask_and_answer(
         await _carry_out(keeper, ask.id, asking.result())
 
 
-async def _first_of(asking: asyncio.Future[Decision], keeper: Keeper) -> None:
-    changing = asyncio.ensure_future(keeper.changed(INTERVAL_S))
+async def _first_of(asking: asyncio.Future[Decision], keeper: Keeper, timeout_s: float) -> None:
+    changing = asyncio.ensure_future(keeper.changed(timeout_s))
     try:
         both: set[asyncio.Future[Decision] | asyncio.Future[bool]] = {asking, changing}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

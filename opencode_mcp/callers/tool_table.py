@@ -61,6 +61,8 @@ def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
         "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
         "wait-for": {"default": "any"},
         "section": {"default": "server"},
+        "detail": {"default": "standard"},
+        "max-output-chars": {"default": settings.max_output_chars},
         **rule_properties(settings),
         "action": {"default": settings.end_action.value},
         "offset": {"default": 0},

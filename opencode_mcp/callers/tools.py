@@ -16,6 +16,7 @@ from opencode_mcp.callers.arguments import (
 from opencode_mcp.callers.arguments_reading import InfoArguments, StatusArguments
 from opencode_mcp.callers.checking import check_together, one_reference
 from opencode_mcp.callers.principals import current_principal
+from opencode_mcp.callers.shown import Shown
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
 from opencode_mcp.roots import allowed_directory, is_too_wide
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from opencode_mcp.callers.progress import Reporter
     from opencode_mcp.callers.service import Service
+    from opencode_mcp.callers.shown import ShownArguments
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.overview import View
@@ -49,7 +51,7 @@ class Tools:
 
         settings = self._service.settings
         wait_s = self._wait(arguments.wait_seconds)
-        resumed = await self._resumed(reporter, wait_s)
+        resumed = await self._resumed(reporter, wait_s, self._shown(arguments))
         if resumed is not None:
             return resumed
         sandbox, policy = chosen_rules(arguments, settings)
@@ -71,9 +73,7 @@ class Tools:
         )
         engine = await self._service.engine()
         keeper = await engine.start(request, directory)
-        return await watch_turn(
-            engine, keeper, reporter, wait_s, settings.max_output_chars, owns=True
-        )
+        return await watch_turn(engine, keeper, reporter, wait_s, self._shown(arguments), owns=True)
 
     async def reply(
         self, arguments: ReplyArguments, reporter: Reporter
@@ -84,7 +84,7 @@ class Tools:
 
         reference = one_reference(arguments)
         wait_s = self._wait(arguments.wait_seconds)
-        resumed = await self._resumed(reporter, wait_s)
+        resumed = await self._resumed(reporter, wait_s, self._shown(arguments))
         if resumed is not None:
             return resumed
         request = ReplyRequest(
@@ -99,11 +99,10 @@ class Tools:
         )
         engine = await self._service.engine()
         keeper = await engine.reply(request)
-        max_chars = self._service.settings.max_output_chars
-        return await watch_turn(engine, keeper, reporter, wait_s, max_chars, owns=True)
+        return await watch_turn(engine, keeper, reporter, wait_s, self._shown(arguments), owns=True)
 
     async def _resumed(
-        self, reporter: Reporter, wait_s: float, *, owns: bool = True
+        self, reporter: Reporter, wait_s: float, shown: Shown, *, owns: bool = True
     ) -> Result | InputRequiredResult | None:
         """Go on with the turn of a call that its client repeats with a person's answers."""
         if reporter.context.request_state is None:
@@ -112,7 +111,7 @@ class Tools:
 
         engine = await self._service.engine()
         view = await resume(engine, reporter.context, self._asker())
-        return await self._watch(engine, view, reporter, wait_s, owns=owns)
+        return await self._watch(engine, view, reporter, wait_s, shown, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:
         """`opencode-approve`: answer an ask, and say where its turn stands then."""
@@ -122,14 +121,13 @@ class Tools:
         answer = answer_given(arguments)
         engine = await self._service.engine()
         view = await engine.approve(reference, self._asker(), arguments.approval_id, answer)
-        max_chars = self._service.settings.max_output_chars
-        return present_view(view, max_chars=max_chars, now=engine.clock.now())
+        return present_view(view, self._shown(), now=engine.clock.now())
 
     async def status(
         self, arguments: StatusArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode-status`: observe one session or several, or list them."""
-        from opencode_mcp.callers.answers import present_page  # noqa: PLC0415
+        from opencode_mcp.callers.listing import present_page  # noqa: PLC0415
 
         check_together(arguments)
         engine = await self._service.engine()
@@ -138,37 +136,47 @@ class Tools:
         if arguments.ids:
             from opencode_mcp.callers.batching import Batch  # noqa: PLC0415
 
-            batch = Batch(engine, self._asker(), arguments.ids, arguments.wait_for or "any")
+            shown, wait_for = self._shown(arguments), arguments.wait_for or "any"
+            batch = Batch(engine, self._asker(), arguments.ids, wait_for, shown)
             return await batch.observe(reporter, float(arguments.wait_seconds or 0))
         offset, limit = arguments.offset or 0, arguments.limit or DEFAULT_PAGE
         asker = self._asker()
         lines, total = await engine.page(asker, offset=offset, limit=limit)
-        return present_page(lines, offset=offset, total=total, owners=asker.sees_all)
+        is_compact = arguments.detail == "compact"
+        return present_page(
+            lines, offset=offset, total=total, owners=asker.sees_all, is_compact=is_compact
+        )
 
     async def _observe(
         self, engine: Engine, arguments: StatusArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         wait_s = float(arguments.wait_seconds or 0)
-        resumed = await self._resumed(reporter, wait_s, owns=False)
+        resumed = await self._resumed(reporter, wait_s, self._shown(arguments), owns=False)
         if resumed is not None:
             return resumed
         view = await engine.view(one_reference(arguments), self._asker())
-        return await self._watch(engine, view, reporter, wait_s, owns=False)
+        return await self._watch(engine, view, reporter, wait_s, self._shown(arguments), owns=False)
 
-    async def _watch(
-        self, engine: Engine, view: View, reporter: Reporter, wait_s: float, *, owns: bool
+    async def _watch(  # noqa: PLR0913 - as watch_turn
+        self,
+        engine: Engine,
+        view: View,
+        reporter: Reporter,
+        wait_s: float,
+        shown: Shown,
+        *,
+        owns: bool,
     ) -> Result | InputRequiredResult:
         """Watch the turn of a view while it runs, and present it."""
         from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
         from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
 
-        max_chars = self._service.settings.max_output_chars
         if view.keeper is not None:
             answers = view.session.owner == self._asker().name
             return await watch_turn(
-                engine, view.keeper, reporter, wait_s, max_chars, owns=owns, answers=answers
+                engine, view.keeper, reporter, wait_s, shown, owns=owns, answers=answers
             )
-        return present_view(view, max_chars=max_chars, now=engine.clock.now())
+        return present_view(view, shown, now=engine.clock.now())
 
     async def cancel(self, arguments: CancelArguments, _reporter: Reporter) -> Result:
         """`opencode-cancel`: ask a running turn to stop, and say what is known of it."""
@@ -180,8 +188,7 @@ class Tools:
         cancelled = await engine.cancel(reference, self._asker(), arguments.turn_id, wait_ms / 1000)
         if cancelled is None:
             return present_no_turn(await engine.find(reference, self._asker()))
-        max_chars = self._service.settings.max_output_chars
-        return present_cancel(cancelled, max_chars=max_chars, now=engine.clock.now())
+        return present_cancel(cancelled, self._shown(), now=engine.clock.now())
 
     async def info(self, arguments: InfoArguments, _reporter: Reporter) -> Result:
         """`opencode-info`: say what this server and its OpenCode offer."""
@@ -231,6 +238,13 @@ class Tools:
                 raise PathNotAllowedError(msg)
             roots = roots or (default,)
         return allowed_directory(cwd, default=default, roots=roots, remote=settings.remote_paths)
+
+    def _shown(self, asked: ShownArguments | None = None) -> Shown:
+        """Return how results are shown: as the call asks, else as the operator has set it."""
+        max_chars = self._service.settings.max_output_chars
+        if asked is None:
+            return Shown(max_chars)
+        return Shown(asked.max_output_chars or max_chars, asked.detail or "standard")
 
     def _asker(self) -> Principal:
         return current_principal(self._service.settings)

@@ -158,6 +158,7 @@ class Entry(TypedDict, total=False):
     error: Fault
     elapsedMs: int
     truncated: bool
+    omittedFields: list[str]
 
 
 class Listed(TypedDict, total=False):

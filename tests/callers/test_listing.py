@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = {
     "opencode": "prompt cwd model agent variant sandbox approval-policy base-instructions"
-    " developer-instructions title timeout-seconds wait-seconds",
+    " developer-instructions title timeout-seconds wait-seconds detail max-output-chars",
     "opencode-reply": "prompt sessionId threadId conversationId model agent variant"
-    " developer-instructions timeout-seconds wait-seconds",
-    "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit",
+    " developer-instructions timeout-seconds wait-seconds detail max-output-chars",
+    "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit"
+    " detail max-output-chars",
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",
     "opencode-approve": "sessionId threadId conversationId approvalId decision feedback answers",
     "opencode-info": "section cwd provider offset limit snapshot-id",
