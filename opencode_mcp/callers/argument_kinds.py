@@ -17,6 +17,8 @@ MAX_WAIT_S = 600
 MAX_PAGE = 100
 MAX_BATCH = 16
 MAX_CANCEL_WAIT_MS = 20_000
+#: of a page of an output, in Unicode code points
+MAX_OUTPUT_PAGE = 40_000
 
 
 def _no_bool(value: object) -> object:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from opencode_mcp.callers.sizing import ERROR_CHARS, FILES, TOOL_CALLS, clip, short
-from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.callers.wire_parts import Called, Fault, TokenCount
-    from opencode_mcp.engine.effects import Usage
+    from opencode_mcp.engine.effects import ToolCall, Usage
     from opencode_mcp.engine.failures import Failure
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.records import Turn
@@ -40,8 +39,7 @@ def add_outcome(result: Result, turn: Turn, verdict: Verdict) -> None:
 
 def is_partial(verdict: Verdict) -> bool:
     """Whether there is an answer that is not all there would have been."""
-    whole = verdict.status is TurnStatus.COMPLETED and verdict.finish != "length"
-    return bool(verdict.answer) and not whole
+    return bool(verdict.answer) and not verdict.has_whole_answer
 
 
 def _resend_safety(
@@ -80,12 +78,14 @@ def _fault(failure: Failure) -> Fault:
 
 def called(verdict: Verdict) -> list[Called]:
     """Return the `toolCalls` field: the newest calls, in their order."""
-    listed: list[Called] = []
-    for call in verdict.tool_calls[-TOOL_CALLS:]:
-        item: Called = {"tool": short(call.tool), "status": short(call.status)}
-        if call.title:
-            item["title"] = short(call.title)
-        if call.reason:
-            item["reason"] = short(call.reason)
-        listed.append(item)
-    return listed
+    return [call_entry(call) for call in verdict.tool_calls[-TOOL_CALLS:]]
+
+
+def call_entry(call: ToolCall) -> Called:
+    """Return one entry of a `toolCalls` field."""
+    item: Called = {"tool": short(call.tool), "status": short(call.status)}
+    if call.title:
+        item["title"] = short(call.title)
+    if call.reason:
+        item["reason"] = short(call.reason)
+    return item

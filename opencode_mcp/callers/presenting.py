@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from opencode_mcp.callers.outcome_fields import add_outcome, called, is_partial
 from opencode_mcp.callers.sizing import APPROVALS, ERROR_CHARS, clip, fit, short
-from opencode_mcp.callers.wording import answer_text, next_call
+from opencode_mcp.callers.wording import answer_text, next_call, rest_of_answer
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 from opencode_mcp.records import StopReason
@@ -57,6 +57,8 @@ def present_turn(
     status: Status = verdict.status.value
     ends = turn.stop_reason is StopReason.END
     action = next_call("ending" if ends else status, session.approval_policy)
+    if cut:
+        action = f"{rest_of_answer(turn)} {action}"
     result: Result = {
         "kind": "turn",
         "status": status,

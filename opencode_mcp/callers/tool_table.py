@@ -17,7 +17,7 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
-from opencode_mcp.callers.arguments_reading import StatusArguments
+from opencode_mcp.callers.arguments_reading import OutputArguments, StatusArguments
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
 from opencode_mcp.callers.wire import Result
@@ -33,6 +33,7 @@ NAMES = (
     "opencode-status",
     "opencode-cancel",
     "opencode-approve",
+    "opencode-output",
     "opencode-end",
 )
 
@@ -62,7 +63,9 @@ def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
         **rule_properties(settings),
         "action": {"default": settings.end_action.value},
         "offset": {"default": 0},
-        "limit": {"default": DEFAULT_PAGE},
+        "limit": {} if tool == "opencode-output" else {"default": DEFAULT_PAGE},
+        "section": {"default": "answer"},
+        "diff-view": {"default": "stat"},
     }
 
 
@@ -100,5 +103,6 @@ def table(tools: Tools) -> list[Row]:
         Row(NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
         Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
         Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
-        Row(NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
+        Row(NAMES[5], "Read an output", texts.OUTPUT, OutputArguments, tools.output, looks),
+        Row(NAMES[6], "End a session", texts.END, EndArguments, tools.end, ends),
     ]

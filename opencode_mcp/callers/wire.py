@@ -12,9 +12,11 @@ from typing import Any, Literal, Required
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from opencode_mcp.callers.terse_schema import terse
 from opencode_mcp.callers.wire_parts import (
     Approval,
     Called,
+    Changed,
     Degraded,
     EndingState,
     Entry,
@@ -32,7 +34,7 @@ from opencode_mcp.callers.wire_parts import (
 class Result(TypedDict, total=False):
     """What every tool answers."""
 
-    kind: Required[Literal["turn", "sessions", "batch", "end", "error"]]
+    kind: Required[Literal["turn", "sessions", "batch", "output", "end", "error"]]
     status: Required[Status]
     content: Required[str]
     sessionId: str
@@ -76,6 +78,11 @@ class Result(TypedDict, total=False):
     offset: int
     nextOffset: int
     hasMore: bool
+    section: Literal["answer", "tool-calls", "structured-output", "diff"]
+    partial: bool
+    diff: list[Changed]
+    snapshotId: str
+    observedAt: str
     waitFor: Literal["any", "all"]
     reason: Literal["condition", "deadline"]
     results: list[Entry]
@@ -91,24 +98,4 @@ class Result(TypedDict, total=False):
 @cache
 def output_schema() -> dict[str, Any]:
     """Return the JSON Schema of `Result`, without titles and descriptions."""
-    schema = TypeAdapter(Result).json_schema()
-    bare = _without_notes(schema)
-    bare["type"] = "object"
-    return bare
-
-
-def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop `title` and `description` keywords, but not properties of those names."""
-    bare: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in {"title", "description"} and isinstance(value, str):
-            continue
-        if key in {"properties", "$defs"}:
-            bare[key] = {name: _without_notes(sub) for name, sub in value.items()}
-        elif isinstance(value, dict):
-            bare[key] = _without_notes(value)
-        elif isinstance(value, list):
-            bare[key] = [_without_notes(v) if isinstance(v, dict) else v for v in value]
-        else:
-            bare[key] = value
-    return bare
+    return {**terse(TypeAdapter(Result).json_schema()), "type": "object"}

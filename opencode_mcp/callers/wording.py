@@ -64,6 +64,11 @@ def next_call(status: str, policy: ApprovalPolicy = ApprovalPolicy.NEVER) -> str
     return _ASKING[policy] if status == "waiting_for_approval" else _NEXT[status]
 
 
+def rest_of_answer(turn: Turn) -> str:
+    """Return where the whole of an answer is that was cut to size."""
+    return f"The answer is cut: opencode-output with this id and turn {turn.number} has all of it."
+
+
 def advise(error: Exception | None, settings: Settings) -> str:
     """Return what to do about a fault of the other side, or "" if its own text says it."""
     attached = settings.server_url is not None and settings.mode is InstanceKind.ATTACH
