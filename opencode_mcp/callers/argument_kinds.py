@@ -19,6 +19,8 @@ MAX_BATCH = 16
 MAX_CANCEL_WAIT_MS = 20_000
 #: of an answer: less says nothing, more does not fit into a result (contract §3)
 MIN_OUTPUT_CHARS, MAX_OUTPUT_CHARS = 200, 40_000
+#: of a page of an output, in Unicode code points
+MAX_OUTPUT_PAGE = 40_000
 
 
 def _no_bool(value: object) -> object:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from opencode_mcp.callers.argument_kinds import (
     MAX_BATCH,
+    MAX_OUTPUT_PAGE,
     MAX_PAGE,
     MAX_WAIT_S,
     OUTPUT_TEXT,
@@ -78,4 +79,45 @@ class InfoArguments(Arguments):
         None,
         alias="snapshot-id",
         description="With a list: `snapshotId` of the page before, so that nothing moved since.",
+    )
+
+
+class OutputArguments(SessionReference):
+    """`opencode-output`."""
+
+    turn: Annotated[int, Field(ge=1), NotBool] = Field(
+        description="Which turn, by its number: 1 is the session's first; results name theirs."
+    )
+    section: Literal["answer", "tool-calls", "structured-output", "diff"] | None = Field(
+        None,
+        description="`answer`: its text; `tool-calls`: each call with input and output; `diff`:"
+        " files it changed (git folders only).",
+    )
+    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None,
+        description="Where the page begins: nextOffset of the page before. In Unicode code points;"
+        " for diff-view stat in files.",
+    )
+    limit: Annotated[int, Field(ge=1, le=MAX_OUTPUT_PAGE), NotBool] | None = Field(
+        None,
+        description="How long the page may be, in the unit of offset; it may be shorter. Default"
+        " 20000 code points, or 100 files.",
+    )
+    diff_view: Literal["stat", "patch"] | None = Field(
+        None,
+        alias="diff-view",
+        description="With section diff. `stat` lists the changed files with their index; `patch` is"
+        " the text of their changes.",
+    )
+    file_index: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None,
+        alias="file-index",
+        description="With diff-view patch: only this file, by its index in `stat`. Omitted: all"
+        " files, one after the other.",
+    )
+    snapshot_id: Name | None = Field(
+        None,
+        alias="snapshot-id",
+        description="snapshotId of the first page: this page is then of the very same content, or"
+        " the answer is SNAPSHOT_EXPIRED.",
     )

@@ -63,7 +63,7 @@ def _stopping(cancelled: Cancelled, lead: str) -> Result:
     result: Result = {
         "kind": "turn",
         "status": "stopping",
-        "content": f"{lead}\n\n{foot(session, turn, 'stopping', action)}",
+        "content": f"{lead}\n\n{foot(session, turn, 'stopping')} {action}",
         "sessionId": session.id,
         "threadId": session.id,
         "turnId": turn.message_id,

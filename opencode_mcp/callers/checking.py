@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from opencode_mcp.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opencode_mcp.callers.argument_kinds import SessionReference
-    from opencode_mcp.callers.arguments_reading import StatusArguments
+    from opencode_mcp.callers.arguments_reading import OutputArguments, StatusArguments
 
 
 def one_reference(arguments: SessionReference) -> str:
@@ -36,6 +38,22 @@ def check_together(arguments: StatusArguments) -> None:
         "limit only goes with a list: leave out the ids": arguments.limit is not None
         and (ids or one),
     }
+    _refuse(faults)
+
+
+def check_output(arguments: OutputArguments) -> None:
+    """Raise InvalidArgumentError for arguments of `opencode-output` that do not go together."""
+    _refuse(
+        {
+            "diff-view only goes with section diff": arguments.diff_view
+            and arguments.section != "diff",
+            "file-index only goes with diff-view patch": arguments.file_index is not None
+            and arguments.diff_view != "patch",
+        }
+    )
+
+
+def _refuse(faults: Mapping[str, object]) -> None:
     for fault, is_there in faults.items():
         if is_there:
             raise InvalidArgumentError(fault)

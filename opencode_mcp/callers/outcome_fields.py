@@ -12,7 +12,6 @@ from opencode_mcp.callers.sizing import (
     mark_omitted,
     short,
 )
-from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from opencode_mcp.callers.shown import Shown
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.callers.wire_parts import Called, Fault, TokenCount, Warned
-    from opencode_mcp.engine.effects import Usage
+    from opencode_mcp.engine.effects import ToolCall, Usage
     from opencode_mcp.engine.failures import Failure
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.records import Turn
@@ -54,8 +53,7 @@ def add_outcome(result: Result, turn: Turn, verdict: Verdict, shown: Shown) -> N
 
 def is_partial(verdict: Verdict) -> bool:
     """Whether there is an answer that is not all there would have been."""
-    whole = verdict.status is TurnStatus.COMPLETED and verdict.finish != "length"
-    return bool(verdict.answer) and not whole
+    return bool(verdict.answer) and not verdict.has_whole_answer
 
 
 def _resend_safety(
@@ -95,14 +93,7 @@ def _fault(failure: Failure, error_chars: int) -> tuple[Fault, bool]:
 
 def add_calls(result: Result, verdict: Verdict) -> None:
     """Add the `toolCalls` field: the newest calls, in their order."""
-    listed: list[Called] = []
-    for call in verdict.tool_calls[-TOOL_CALLS:]:
-        item: Called = {"tool": short(call.tool), "status": short(call.status)}
-        if call.title:
-            item["title"] = short(call.title)
-        if call.reason:
-            item["reason"] = short(call.reason)
-        listed.append(item)
+    listed = [call_entry(call) for call in verdict.tool_calls[-TOOL_CALLS:]]
     result["toolCalls"] = listed
     if len(listed) < len(verdict.tool_calls):
         mark_omitted(result, "toolCalls")
@@ -114,3 +105,13 @@ def warned(verdict: Verdict, limit: int) -> list[Warned]:
         {"code": short(code), "message": short(message)} for code, message in verdict.warnings
     )
     return fitting(every, limit)
+
+
+def call_entry(call: ToolCall) -> Called:
+    """Return one entry of a `toolCalls` field."""
+    item: Called = {"tool": short(call.tool), "status": short(call.status)}
+    if call.title:
+        item["title"] = short(call.title)
+    if call.reason:
+        item["reason"] = short(call.reason)
+    return item

@@ -8,7 +8,7 @@ of the two is complete by itself: id, status, answer, next call.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from opencode_mcp.callers.asks import pending_approvals
 from opencode_mcp.callers.moments import iso
@@ -24,7 +24,7 @@ from opencode_mcp.callers.sizing import (
     short,
     text_size,
 )
-from opencode_mcp.callers.wording import foot, next_call, notes
+from opencode_mcp.callers.wording import foot, next_call, notes, rest_of_answer
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import StopReason
 
@@ -87,11 +87,8 @@ def present_turn(  # noqa: PLR0913 - a turn, what it came to, and how that is to
     _add_asks_and_warnings(result, verdict, warnings, shown)
     if verdict.is_over:
         add_outcome(result, turn, verdict, shown)
-    said = [
-        *notes(result, verdict, warnings),
-        foot(session, turn, verdict.status.value, action),
-    ]
-    return _with_text(shown.without_details(result), lead, verdict.answer, said, shown.max_chars)
+    told = _Told(lead, notes(result, verdict, warnings), foot(session, turn, verdict.status.value))
+    return _with_text(shown.without_details(result), verdict.answer, told, shown.max_chars)
 
 
 def _about(session: Session, turn: Turn, verdict: Verdict, now: datetime) -> Result:
@@ -126,21 +123,39 @@ def _about(session: Session, turn: Turn, verdict: Verdict, now: datetime) -> Res
     return result
 
 
-def _with_text(result: Result, lead: str, answer: str, said: list[str], max_chars: int) -> Result:
+class _Told(NamedTuple):
+    """What the text of a turn says before and behind its answer."""
+
+    lead: str
+    notes: list[str]
+    foot: str
+
+    def text(self, answer: str, hint: str) -> str:
+        """Return the whole text; `hint` is the next call."""
+        return "\n\n".join(
+            part for part in (self.lead, answer, *self.notes, f"{self.foot} {hint}") if part
+        )
+
+
+def _with_text(result: Result, answer: str, told: _Told, max_chars: int) -> Result:
     """Add the text: the answer first, as much as there is room for, then what is said of it.
 
     Where there is less room than the answer may take, the lists go before it is cut further.
     """
-    result["content"] = "\n\n".join(part for part in (lead, *said) if part)
+    hint = result["hint"]
+    result["content"] = told.text("", hint)
     if not answer.strip():
         return drop_in_order(result, FITTED_CHARS)
+    rest = f"{rest_of_answer(result['turn'])} {hint}"
     need = max_chars if len(answer) > max_chars else min(max_chars, text_size(answer))
     result = drop_in_order(result, FITTED_CHARS - need)
     room = FITTED_CHARS - NOTES_CHARS - serialized_size(result)
+    room -= 2 * (len(rest) - len(hint))  # in the text and beside it, should the answer be cut
     clipped, cut = clip(answer, min(max_chars, room))
     if cut:
         mark_omitted(result, "content")
-    result["content"] = "\n\n".join(part for part in (lead, clipped, *said) if part)
+        result["hint"] = hint = rest
+    result["content"] = told.text(clipped, hint)
     return result
 
 

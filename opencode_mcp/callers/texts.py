@@ -6,9 +6,9 @@ INSTRUCTIONS = """\
 Delegates coding tasks to OpenCode agents. opencode starts a session and runs its first turn; \
 opencode-reply runs another turn in it; opencode-status looks at sessions, waits for them or lists \
 yours; opencode-cancel stops a turn and keeps the session; opencode-approve answers what an agent \
-asks; opencode-info tells models, agents and limits; opencode-end stops and deletes (or archives) \
-a session. A session stays until it is ended: end what \
-you no longer need. When an answer says `running`, the turn goes on: look again with \
+asks; opencode-output pages through what a turn left; opencode-info tells models, agents and \
+limits; opencode-end stops and deletes (or archives) a session. A session stays until it is ended: \
+end what you no longer need. When an answer says `running`, the turn goes on: look again with \
 opencode-status, never send the prompt again."""
 
 OPENCODE = """\
@@ -77,6 +77,23 @@ opencode-status. `waiting_for_approval`: answer the next one. APPROVAL_NOT_FOUND
 any more (answered, too late, or the turn was stopped) and nothing was granted. An answer proves \
 that the agent got leave, not that what it did then worked. Repeating the same answer is safe: it \
 is given once."""
+
+OUTPUT = """\
+Page through all that one turn left: its whole answer, its log of tool calls with their inputs and \
+outputs, its structured output, or its diff. Use it when a result was `truncated`, or to look at \
+what an agent did; where a turn stands, opencode-status tells. Changes nothing; works for any turn \
+of a session that has not been ended, also after restarts.
+
+content is exactly the page's text: pages put together are the whole, without gap or overlap. \
+offset, limit and total count Unicode code points; for diff-view stat, files. A page may be \
+shorter than limit: while hasMore, call again with offset nextOffset and snapshot-id snapshotId, \
+which pins the content. SNAPSHOT_EXPIRED: it has changed; begin again without snapshot-id. \
+`partial`: not all there will be or would have been (the turn runs, was cut short, or a part was \
+too large to read). toolCalls and diff list what begins on the page.
+
+OUTPUT_NOT_READY: wait with opencode-status, then repeat. OUTPUT_UNAVAILABLE: the turn left no \
+such thing, and repeating does not help (a diff needs a git folder; it shows a rename as deletion \
+and addition, a binary file without patch). TURN_NOT_FOUND names the turns there are."""
 
 END = """\
 End a session: stop its running turn, reject what waits, {action} it in OpenCode with its \

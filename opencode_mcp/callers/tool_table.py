@@ -17,7 +17,11 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
-from opencode_mcp.callers.arguments_reading import InfoArguments, StatusArguments
+from opencode_mcp.callers.arguments_reading import (
+    InfoArguments,
+    OutputArguments,
+    StatusArguments,
+)
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
 from opencode_mcp.callers.wire import Result
@@ -33,6 +37,7 @@ NAMES = (
     "opencode-status",
     "opencode-cancel",
     "opencode-approve",
+    "opencode-output",
     "opencode-info",
     "opencode-end",
 )
@@ -60,13 +65,14 @@ def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
         "wait-seconds": {"default": wait_s},
         "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
         "wait-for": {"default": "any"},
-        "section": {"default": "server"},
         "detail": {"default": "standard"},
         "max-output-chars": {"default": settings.max_output_chars},
         **rule_properties(settings),
         "action": {"default": settings.end_action.value},
         "offset": {"default": 0},
-        "limit": {"default": DEFAULT_PAGE},
+        "limit": {} if tool == "opencode-output" else {"default": DEFAULT_PAGE},
+        "section": {"default": "answer" if tool == "opencode-output" else "server"},
+        "diff-view": {"default": "stat"},
     }
 
 
@@ -104,6 +110,7 @@ def table(tools: Tools) -> list[Row]:
         Row(NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
         Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
         Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
-        Row(NAMES[5], "What there is", texts.INFO, InfoArguments, tools.info, looks),
-        Row(NAMES[6], "End a session", texts.END, EndArguments, tools.end, ends),
+        Row(NAMES[5], "Read an output", texts.OUTPUT, OutputArguments, tools.output, looks),
+        Row(NAMES[6], "What there is", texts.INFO, InfoArguments, tools.info, looks),
+        Row(NAMES[7], "End a session", texts.END, EndArguments, tools.end, ends),
     ]

@@ -15,6 +15,7 @@ from opencode_mcp.callers.arguments import (
 )
 from opencode_mcp.callers.arguments_reading import InfoArguments, StatusArguments
 from opencode_mcp.callers.checking import check_together, one_reference
+from opencode_mcp.callers.outputs import OutputPages
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.shown import Shown
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
@@ -41,6 +42,8 @@ class Tools:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        #: `opencode-output`
+        self.output = OutputPages(service).page
 
     async def start(
         self, arguments: StartArguments, reporter: Reporter

@@ -16,6 +16,7 @@ from opencode_mcp.callers.compacting import compact
 from opencode_mcp.callers.wire_parts import (
     Approval,
     Called,
+    Changed,
     Degraded,
     EndingState,
     Entry,
@@ -35,7 +36,7 @@ from opencode_mcp.callers.wire_parts import (
 class Result(TypedDict, total=False):
     """What every tool answers."""
 
-    kind: Required[Literal["turn", "sessions", "batch", "end", "info", "error"]]
+    kind: Required[Literal["turn", "sessions", "batch", "output", "end", "info", "error"]]
     status: Required[Status]
     content: Required[str]
     sessionId: str
@@ -79,6 +80,10 @@ class Result(TypedDict, total=False):
     offset: int
     nextOffset: int
     hasMore: bool
+    section: Literal["answer", "tool-calls", "structured-output", "diff"]
+    partial: bool
+    diff: list[Changed]
+    observedAt: str
     waitFor: Literal["any", "all"]
     reason: Literal["condition", "deadline"]
     results: list[Entry]

@@ -67,6 +67,16 @@ class Called(TypedDict, total=False):
     reason: str
 
 
+class Changed(TypedDict, total=False):
+    """One of `diff`: a file that a turn changed; `index` names it to `file-index`."""
+
+    index: Required[int]
+    file: Required[str]
+    status: str
+    additions: int
+    deletions: int
+
+
 class Option(TypedDict, total=False):
     """One answer that a question offers."""
 

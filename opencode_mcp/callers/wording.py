@@ -68,6 +68,11 @@ def next_call(status: str, policy: ApprovalPolicy = ApprovalPolicy.NEVER) -> str
     return _ASKING[policy] if status == "waiting_for_approval" else _NEXT[status]
 
 
+def rest_of_answer(turn: int) -> str:
+    """Return where the whole of an answer is that was cut to size."""
+    return f"The answer is cut: opencode-output with this id and turn {turn} has all of it."
+
+
 def advise(error: Exception | None, settings: Settings) -> str:
     """Return what to do about a fault of the other side, or "" if its own text says it."""
     attached = settings.server_url is not None and settings.mode is InstanceKind.ATTACH
@@ -106,9 +111,9 @@ def notes(result: Result, verdict: Verdict, warnings: Sequence[Warned]) -> list[
     return lines
 
 
-def foot(session: Session, turn: Turn, status: str, action: str) -> str:
-    """Return the end of a turn's text: what it is about, and the next call."""
-    return f"[session {session.id} · turn {turn.number} · {status}] {action}"
+def foot(session: Session, turn: Turn, status: str) -> str:
+    """Return what the end of a turn's text says it is about; the next call follows."""
+    return f"[session {session.id} · turn {turn.number} · {status}]"
 
 
 def _fault_text(fault: Fault) -> str:

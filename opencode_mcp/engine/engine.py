@@ -21,7 +21,9 @@ from opencode_mcp.engine.finisher import Finisher, IdleRule
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.leaving import Leaver
+from opencode_mcp.engine.outputs import Outputs, TurnOutput
 from opencode_mcp.engine.overview import Line, Overview, View
+from opencode_mcp.engine.snapshots import Snapshots
 from opencode_mcp.engine.turns import Turns
 from opencode_mcp.errors import PolicyNotAllowedError, SessionNotFoundError, ShuttingDownError
 from opencode_mcp.records import StopReason
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
+    from opencode_mcp.engine.sections import Section
     from opencode_mcp.records import Capacity, EndAction, ExitAction, Principal, Session
     from opencode_mcp.store.store import Store
 
@@ -93,6 +96,7 @@ class Engine:
         #: what may be chosen from
         self.catalogue = Catalogue(instances)
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
+        self._outputs = Outputs(store, instances, self._overview, clock, Snapshots())
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
         )
@@ -196,6 +200,13 @@ class Engine:
     async def glance(self, reference: str, asker: Principal) -> View:
         """Return where a session stands, and begin nothing. Raises SessionNotFoundError."""
         return await self._overview.glance(await self.find(reference, asker))
+
+    async def output(
+        self, reference: str, asker: Principal, turn: int, section: Section, wanted: str | None
+    ) -> TurnOutput:
+        """Return what a turn left; see `Outputs.read`. Raises SessionNotFoundError."""
+        session = await self.find(reference, asker)
+        return await self._outputs.read(session, turn, section, wanted)
 
     async def page(
         self, asker: Principal, *, offset: int, limit: int, owner: str | None = None

@@ -120,6 +120,11 @@ class Verdict:
         """Whether nothing more will come of the turn."""
         return self.status not in _GOING_ON
 
+    @property
+    def has_whole_answer(self) -> bool:
+        """Whether the answer is all that there would have been."""
+        return self.status is TurnStatus.COMPLETED and self.finish != "length"
+
 
 @dataclass(frozen=True, slots=True)
 class _End:

@@ -78,6 +78,14 @@ class Turns(Part):
             )
         )
 
+    async def later_prompts(self, turn: Turn) -> frozenset[str]:
+        """Return the ids of the prompts that came after this turn in its session."""
+        rows = await self._database.rows(
+            "SELECT message_id FROM turns WHERE session_id = ? AND number > ?",
+            [turn.session_id, turn.number],
+        )
+        return frozenset(row["message_id"] for row in rows)
+
     async def open_turns(self) -> list[Turn]:
         """Return the turns that nobody has seen to be over, those first that are due first."""
         rows = await self._database.rows(

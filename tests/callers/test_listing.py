@@ -11,7 +11,8 @@ from fastmcp import Client
 from jsonschema import Draft202012Validator
 
 from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.callers.argument_kinds import MAX_PAGE, MAX_WAIT_S
+from opencode_mcp.callers.argument_kinds import MAX_OUTPUT_PAGE, MAX_PAGE, MAX_WAIT_S
+from opencode_mcp.callers.output_pages import DEFAULT_LIST_PAGE, DEFAULT_TEXT_PAGE
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.settings import load_settings
 
@@ -31,6 +32,8 @@ _ARGUMENTS = {
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",
     "opencode-approve": "sessionId threadId conversationId approvalId decision feedback answers",
     "opencode-info": "section cwd provider offset limit snapshot-id",
+    "opencode-output": "sessionId threadId conversationId turn section offset limit diff-view"
+    " file-index snapshot-id",
     "opencode-end": "sessionId threadId conversationId action",
 }
 
@@ -100,6 +103,11 @@ async def test_limits_and_defaults_in_the_schemas_are_the_real_ones(client: Clie
     assert (look["default"], look["maximum"]) == (0, MAX_WAIT_S)
     page = tools["opencode-status"].input_schema["properties"]["limit"]
     assert (page["default"], page["maximum"]) == (20, MAX_PAGE)
+    output = tools["opencode-output"].input_schema["properties"]
+    assert (output["section"]["default"], output["diff-view"]["default"]) == ("answer", "stat")
+    assert (output["limit"]["maximum"], "default" in output["limit"]) == (MAX_OUTPUT_PAGE, False)
+    assert str(DEFAULT_TEXT_PAGE) in output["limit"]["description"]
+    assert str(DEFAULT_LIST_PAGE) in output["limit"]["description"]
 
 
 async def test_the_listing_stays_small(client: Client[Any]) -> None:
@@ -169,6 +177,18 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode-status", {"ids": ["ses_1"], "offset": 1}, "offset"),
         ("opencode-status", {"sessionId": "ses_1", "wait-for": "any"}, "wait-for"),
         ("opencode-status", {"wait-seconds": 5}, "wait-seconds"),
+        ("opencode-output", {"sessionId": "ses_1"}, "turn"),
+        ("opencode-output", {"turn": 1}, "sessionId"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 0}, "turn"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "section": "all"}, "section"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "limit": 40001}, "limit"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "offset": -1}, "offset"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "diff-view": "stat"}, "diff-view"),
+        (
+            "opencode-output",
+            {"sessionId": "ses_1", "turn": 1, "section": "diff", "file-index": 0},
+            "file-index",
+        ),
         ("opencode-cancel", {"turnId": "msg_1"}, "sessionId"),
         ("opencode-cancel", {"sessionId": "ses_1", "wait-ms": 20001}, "wait-ms"),
         ("opencode-info", {"section": "sessions"}, "section"),

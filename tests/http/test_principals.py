@@ -79,6 +79,8 @@ _CALLS: list[tuple[str, dict[str, object]]] = [
     ("opencode-cancel", {}),
     ("opencode-cancel", {"turnId": "msg_1"}),
     ("opencode-approve", {"approvalId": "per_1", "decision": "allow"}),
+    ("opencode-output", {"turn": 1}),
+    ("opencode-output", {"turn": 9, "section": "tool-calls", "snapshot-id": "snap_1"}),
     ("opencode-end", {}),
     ("opencode-end", {"action": "archive"}),
 ]
@@ -153,6 +155,20 @@ async def test_an_admin_sees_all_with_their_owners(
     }
     assert "owner" not in (await alice.call("opencode-status")).structured["sessions"][0]
     assert (await admin.status(hers)).status == "running"
+
+
+async def test_what_a_turn_left_is_there_for_its_owner_and_an_admin_alone(
+    people: People, admin: Bridge, project: Path
+) -> None:
+    """Nor does a snapshot's id open it, though it is kept in memory."""
+    hers = (await people.alice.start("SAY:secret", project)).session_id
+    asked = {"turn": 1, "sessionId": hers}
+    own = await people.alice.call("opencode-output", **asked)
+    pinned = {**asked, "snapshot_id": own.structured["snapshotId"]}
+    foreign = [await people.bob.call("opencode-output", **one) for one in (asked, pinned)]
+
+    assert own.text == (await admin.call("opencode-output", **pinned)).text == "secret"
+    assert [answer.error for answer in foreign] == ["SESSION_NOT_FOUND"] * 2
 
 
 async def test_an_admin_stops_and_ends_what_others_started(
