@@ -334,7 +334,9 @@ async def test_the_roots_are_told_without_opencode(
     for folder in others:
         folder.mkdir()
     roots = [str(path.resolve()) for path in [project, *others]]
-    bridge = await bridges.attached(ALLOWED_ROOTS=":".join(roots), DEFAULT_CWD=str(project))
+    bridge = await bridges.attached(
+        ALLOWED_ROOTS=":".join([*roots, roots[0]]), DEFAULT_CWD=str(project)
+    )
     since = len(twin.requests)
     answer = await info(bridge, "roots")
     assert await pages(bridge, "roots", limit=4) == roots
