@@ -100,7 +100,7 @@ def _about_opencode(settings: Settings, sign: Sign | None) -> str:
     if sign is None:
         return "OpenCode: not asked; one is started by the first call that needs it."
     if sign.fault:
-        what = "running" if settings.mode is InstanceKind.ATTACH else "managed"
+        what = "attached" if settings.mode is InstanceKind.ATTACH else "managed"
         return f"OpenCode ({what}): cannot be reached now ({sign.fault})."
     return f"OpenCode: reachable, version {short(sign.version or '')}."
 

@@ -12,7 +12,7 @@ from fastmcp import Client
 from opencode_mcp import __version__
 from opencode_mcp.app.runtime import open_runtime
 from opencode_mcp.callers.server import build_server
-from opencode_mcp.callers.server_facts import TOLD
+from opencode_mcp.callers.server_facts import TOLD, shown_path
 from opencode_mcp.settings import load_settings
 from opencode_mcp.settings_model import NAMES, SECRETS
 from tests.support.bridge import Bridge, shapes_of
@@ -162,3 +162,8 @@ async def test_many_roots_are_said_to_be_more(tmp_path: Path) -> None:
     assert len(answer.structured["roots"]) == 10
     assert answer.structured["omittedFields"] == ["roots"]
     assert "and 2 more" in answer.text
+
+
+def test_a_folder_whose_name_is_no_text_can_be_told() -> None:
+    assert shown_path("/a/\udcff") == "/a/\\udcff"
+    assert len(shown_path("/" + "x" * 4_000)) == 300

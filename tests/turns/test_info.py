@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -225,14 +226,26 @@ async def test_a_snapshot_outlives_the_process_while_the_list_is_the_same(
 
 
 async def test_a_snapshot_is_of_its_folder_its_section_and_its_provider(
-    bridge: Bridge, project: Path
+    bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    for_models = (await info(bridge, "models", cwd=str(project))).structured["snapshotId"]
-    for_agents = (await info(bridge, "agents", cwd=str(project))).structured["snapshotId"]
-    wrong = await bridge.call("opencode-info", section="agents", snapshot_id=for_models)
-    assert wrong.error == "SNAPSHOT_EXPIRED"
-    wrong = await bridge.call("opencode-info", section="roots", snapshot_id=for_agents)
-    assert wrong.error == "SNAPSHOT_EXPIRED"
+    body = json.loads(catalogue(3, provider="one"))
+    body["providers"] += json.loads(catalogue(2, provider="two"))["providers"]
+    twin.fail(Body(json.dumps(body).encode()), path=PROVIDERS, times=2)
+    more = {"section": "models", "cwd": str(project)}
+    pin = (await info(bridge, **more, provider="one")).structured["snapshotId"]
+    for wrong in (
+        {**more, "provider": "two"},
+        {"section": "models", "provider": "scripted"},
+        {"section": "agents"},
+        {"section": "roots"},
+    ):
+        refused = await bridge.call("opencode-info", snapshot_id=pin, **wrong)
+        assert refused.error == "SNAPSHOT_EXPIRED", wrong
+    elsewhere = await bridge.call(
+        "opencode-info", section="models", provider="one", snapshot_id=pin
+    )
+    assert elsewhere.error == "INVALID_ARGUMENT", "the default folder has no such provider"
+    assert (await info(bridge, **more, provider="one", snapshot_id=pin)).structured["total"] == 3
 
 
 async def test_beyond_the_end_there_is_an_empty_page(bridge: Bridge) -> None:
@@ -277,19 +290,21 @@ async def test_a_folder_outside_the_roots_is_refused_and_nothing_is_asked(
     assert [line for line in twin.lines(since) if "config" in line or "agent" in line] == []
 
 
-async def test_calls_that_come_together_read_a_catalogue_once_or_twice(
-    bridge: Bridge, twin: Twin
+@pytest.mark.parametrize(("section", "path"), [("models", PROVIDERS), ("agents", r"^/agent$")])
+async def test_calls_that_come_together_read_a_list_twice_at_most(
+    bridge: Bridge, twin: Twin, section: str, path: str
 ) -> None:
     await info(bridge, "server")  # connected: what is counted is the reads of the list
-    slow = twin.fail(Hang(), path=PROVIDERS)
-    calls = [asyncio.create_task(info(bridge, "models")) for _ in range(12)]
+    since = len(twin.requests)
+    slow = twin.fail(Hang(), path=path)
+    calls = [asyncio.create_task(info(bridge, section)) for _ in range(12)]
     await asyncio.wait_for(slow.reached.wait(), 5)
     await info(bridge, "server")  # calls begin in order: the twelve are under way
-    since = len(twin.requests)
     slow.release()
     answers = await asyncio.gather(*calls)
     assert len({answer.structured["snapshotId"] for answer in answers}) == 1
-    assert twin.lines(since).count("GET /config/providers") <= 1
+    reads = [seen for seen in twin.requests[since:] if re.search(path, seen.path)]
+    assert len(reads) <= 2
 
 
 async def test_a_catalogue_of_many_megabytes_is_listed(bridge: Bridge, twin: Twin) -> None:
@@ -319,7 +334,9 @@ async def test_the_roots_are_told_without_opencode(
     for folder in others:
         folder.mkdir()
     roots = [str(path.resolve()) for path in [project, *others]]
-    bridge = await bridges.attached(ALLOWED_ROOTS=":".join(roots), DEFAULT_CWD=str(project))
+    bridge = await bridges.attached(
+        ALLOWED_ROOTS=":".join([*roots, roots[0]]), DEFAULT_CWD=str(project)
+    )
     since = len(twin.requests)
     answer = await info(bridge, "roots")
     assert await pages(bridge, "roots", limit=4) == roots
