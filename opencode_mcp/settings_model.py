@@ -152,7 +152,8 @@ class Settings(ServingSettings):
         20_000,
         ge=200,
         le=40_000,  # the whole result stays under 45,000 (contract §3)
-        description="the longest answer in a result; of a longer one head and tail",
+        description="the longest answer in a result, where a call does not ask for another length"
+        " (`max-output-chars`, up to 40000); of a longer one head and tail",
     )
     response_loop_limit: Annotated[int, Number] = Field(
         6,

@@ -56,6 +56,8 @@ class Batch:
         """Wait for what the call waits for; `members` are kept as they are known then."""
         clock = self._engine.clock
         reporter.begin(clock)
+        if until > clock.monotonic() and not self._is_met(members):
+            await reporter.tell(_summary(members, clock))
         while not self._is_met(members) and (left := until - clock.monotonic()) > 0:
             if not await _news_of(members, min(reporter.due_s, left)):
                 members[:] = await self._again(members)

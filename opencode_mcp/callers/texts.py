@@ -47,7 +47,8 @@ prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). With wait-s
 returns as soon as there is news (over, or waiting for an answer), which is cheaper than asking \
 again and again; cancelling it does not touch the turn. If the session is on-request, a person is \
 asked meanwhile. With ids: `ready` when what wait-for asks for is there (see readyIds), else \
-`waiting`. A list is a page of offset and limit; nextOffset leads to the next one."""
+`waiting`; results share the room, so ask for one id to see more. A list is a page of offset and \
+limit; nextOffset leads to the next one."""
 
 CANCEL = """\
 Ask the running turn of a session to stop; the session stays and can go on with opencode-reply. \

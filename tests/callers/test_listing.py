@@ -108,18 +108,29 @@ async def test_limits_and_defaults_in_the_schemas_are_the_real_ones(client: Clie
     assert (output["limit"]["maximum"], "default" in output["limit"]) == (MAX_OUTPUT_PAGE, False)
     assert str(DEFAULT_TEXT_PAGE) in output["limit"]["description"]
     assert str(DEFAULT_LIST_PAGE) in output["limit"]["description"]
+    for name in ("opencode", "opencode-reply", "opencode-status"):
+        properties = tools[name].input_schema["properties"]
+        chars = properties["max-output-chars"]
+        assert (chars["default"], chars["minimum"], chars["maximum"]) == (20_000, 200, 40_000)
+        detail = properties["detail"]
+        assert (detail["default"], detail["enum"]) == ("standard", ["standard", "compact"])
 
 
 async def test_the_listing_stays_small(client: Client[Any]) -> None:
-    """Ours: each caller pays for it in context (22,000 and 6,200 bytes are the whole product's)."""
+    """Ours: each caller pays for it in context."""
     tools = (await _tools(client)).values()
     inputs = sum(
-        len(tool.name) + len(tool.description or "") + len(json.dumps(tool.input_schema))
-        for tool in tools
+        len(f"{tool.name}{tool.description}".encode()) + _size(tool.input_schema) for tool in tools
     )
     assert inputs <= 22_000
     for tool in tools:
-        assert len(json.dumps(tool.output_schema, separators=(",", ":"))) <= 6_200
+        assert _size(tool.output_schema) <= 6_200
+    whole = await client.list_tools_mcp()
+    assert len(whole.model_dump_json(by_alias=True, exclude_none=True).encode()) <= 75_000
+
+
+def _size(schema: object) -> int:
+    return len(json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode())
 
 
 async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
@@ -147,6 +158,11 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode", {"prompt": ["x"]}, "prompt"),
         ("opencode", {"prompt": "x", "cwd": "relative"}, "relative"),
         ("opencode", {"prompt": "x", "sandbox": "jail"}, "sandbox"),
+        ("opencode", {"prompt": "x", "detail": "full"}, "detail"),
+        ("opencode", {"prompt": "x", "max-output-chars": 199}, "max-output-chars"),
+        ("opencode", {"prompt": "x", "max-output-chars": 40_001}, "max-output-chars"),
+        ("opencode", {"prompt": "x", "max-output-chars": True}, "max-output-chars"),
+        ("opencode-status", {"max-output-chars": 500}, "max-output-chars"),
         ("opencode", {"prompt": "x", "approval-policy": "always"}, "approval-policy"),
         ("opencode-approve", {"sessionId": "ses_1", "decision": "allow"}, "approvalId"),
         (
