@@ -115,7 +115,7 @@ async def test_the_listing_stays_small(client: Client[Any]) -> None:
         len(tool.name) + len(tool.description or "") + len(json.dumps(tool.input_schema))
         for tool in tools
     )
-    assert inputs <= 19_500
+    assert inputs <= 17_500
     for tool in tools:
         assert len(json.dumps(tool.output_schema, separators=(",", ":"))) <= 6_200
 
