@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
+
+import pytest
 
 from opencode_mcp.engine import interval
 from opencode_mcp.opencode import whole_messages
 from tests.support.polling import eventually
 from tests.turns.outputs import echo, output, pages, tool, whole
 from tests.turns.reading import streaming
+from tests.twin import Hang, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.support.bridge import Bridge
     from tests.support.bridges import Bridges
@@ -277,6 +279,77 @@ async def test_a_session_that_was_deleted_in_opencode_has_no_output(
     answer = await output(bridge, session_id)
     assert answer.error == "OUTPUT_UNAVAILABLE", foreign.text
     assert "deleted there" in answer.text
+
+
+async def test_a_session_that_ends_while_it_is_read_is_told_as_ended(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    session_id = (await bridge.start("SAY:x", project)).session_id
+    hung = twin.fail(Hang(), path=rf"{session_id}/message$")
+    call = asyncio.create_task(output(bridge, session_id))
+    await hung.reached.wait()
+    ended = await bridge.end(session_id)
+    hung.release()
+    answer = await call
+
+    assert ended.status == "ended"
+    assert (answer.is_error, answer.error) == (True, "SESSION_NOT_FOUND")
+    assert "ended just now" in answer.text
+
+
+async def test_a_turn_that_opencode_never_took_left_nothing(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    session_id = (await bridge.start("SAY:x", project)).session_id
+    twin.fail(Status(400), path=r"/prompt_async$")
+    refused = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:never")
+    more = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:y")
+    answer = await output(bridge, session_id, 2)
+
+    assert (refused.is_error, more.structured["turn"]) == (True, 3)
+    assert (answer.error, "never took" in answer.text) == ("OUTPUT_UNAVAILABLE", True)
+    assert (await output(bridge, session_id, 1)).text == "x"
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+async def test_a_turn_that_was_taken_out_of_the_history_is_told_as_gone(
+    bridge: Bridge, twin: Twin, project: Path, turn: int
+) -> None:
+    """By a revert of somebody else's: what stands around it is not taken for it."""
+    session_id = (await bridge.start("SAY:one", project)).session_id
+    for word in ("two", "three"):
+        await bridge.call("opencode-reply", sessionId=session_id, prompt=f"SAY:{word}")
+    history = twin.world.messages(session_id)
+    del history[2 * turn - 2 : 2 * turn]
+    answer = await output(bridge, session_id, turn)
+    assert (answer.is_error, answer.error) == (True, "OUTPUT_UNAVAILABLE"), answer.text
+    assert "history" in answer.text
+    assert (await output(bridge, session_id, 3)).text == "three"
+
+
+async def test_a_prompt_too_large_to_read_does_not_hide_what_came_of_it(
+    bridge: Bridge, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = (await bridge.start(f"{'x' * 90_000}\nSAY:the answer", project)).session_id
+    monkeypatch.setattr(whole_messages, "MESSAGES_MAX_BYTES", 60_000)
+    assert (await output(bridge, session_id)).text == "the answer"
+
+
+async def test_a_message_too_large_behind_a_turn_is_told_as_too_large(
+    bridge: Bridge, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no way past it: the cursor to what is older comes with it (facts 11.1)."""
+    session_id = (await bridge.start("SAY:first", project)).session_id
+    await bridge.call("opencode-reply", sessionId=session_id, prompt=f"SAY:{'x' * 90_000}")
+    monkeypatch.setattr(whole_messages, "MESSAGES_MAX_BYTES", 60_000)
+    answer = await output(bridge, session_id, 1)
+    assert (answer.is_error, answer.error) == (True, "UPSTREAM_RESPONSE_TOO_LARGE")
+
+
+async def test_an_answer_cut_at_the_models_limit_is_partial(bridge: Bridge, project: Path) -> None:
+    session_id = (await bridge.start("SAY:half of it\nFINISH:length", project)).session_id
+    answer = await output(bridge, session_id)
+    assert (answer.text, answer.structured["partial"]) == ("half of it", True)
 
 
 async def test_an_opencode_that_does_not_answer_is_told_as_such(
