@@ -49,6 +49,7 @@ Prompt = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
+OutputSchema = dict[str, Any]
 
 MODEL_TEXT = (
     "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
@@ -62,6 +63,10 @@ WAIT_TEXT = (
 )
 TIMEOUT_TEXT = (
     "The turn's own time limit in seconds; when it runs out the turn is stopped (`timeout`)"
+)
+SCHEMA_TEXT = (
+    "A JSON Schema (2020-12) that this turn's answer is to fit; see structuredOutput and"
+    " structuredOutputStatus. $ref only within it"
 )
 ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
 

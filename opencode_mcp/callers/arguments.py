@@ -12,6 +12,7 @@ from opencode_mcp.callers.argument_kinds import (
     MAX_CANCEL_WAIT_MS,
     MAX_WAIT_S,
     MODEL_TEXT,
+    SCHEMA_TEXT,
     TIMEOUT_TEXT,
     VARIANT_TEXT,
     WAIT_TEXT,
@@ -21,6 +22,7 @@ from opencode_mcp.callers.argument_kinds import (
     Name,
     NotBlank,
     NotBool,
+    OutputSchema,
     Prompt,
     SessionReference,
 )
@@ -71,6 +73,9 @@ class StartArguments(Arguments):
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
     )
+    output_schema: OutputSchema | None = Field(
+        None, alias="output-schema", description=SCHEMA_TEXT + "."
+    )
 
 
 class ReplyArguments(SessionReference):
@@ -90,6 +95,9 @@ class ReplyArguments(SessionReference):
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
+    )
+    output_schema: OutputSchema | None = Field(
+        None, alias="output-schema", description=SCHEMA_TEXT + "."
     )
 
 

@@ -69,6 +69,8 @@ class Batch:
         members = await self._look(self._references)
         until = started + wait_s
         await self._engine.closing.until(self._watch(members, reporter, started, until))
+        complete = self._engine.structures.complete
+        await asyncio.gather(*(complete(member.keeper) for member in members if member.keeper))
         return self._present(members)
 
     async def _watch(
@@ -157,6 +159,7 @@ _KEPT = (
     "turn",
     "pendingApprovals",
     "pendingApprovalCount",
+    "structuredOutputStatus",
     "error",
     "elapsedMs",
     "truncated",

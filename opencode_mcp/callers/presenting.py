@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from opencode_mcp.callers.outcome_fields import add_outcome, called, is_partial
 from opencode_mcp.callers.sizing import APPROVALS, ERROR_CHARS, clip, fit, short
+from opencode_mcp.callers.structuring import add_structured
 from opencode_mcp.callers.wording import answer_text, next_call
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
@@ -83,6 +84,7 @@ def present_turn(
     _add_details(result, session, turn, verdict, now)
     if cut:
         result["omittedFields"] = ["content"]
+    add_structured(result, verdict.structured, turn)
     return fit(result)
 
 

@@ -24,6 +24,7 @@ from opencode_mcp.callers.wire_parts import (
     Output,
     Retry,
     Status,
+    StructuredStatus,
     TokenCount,
     Warned,
 )
@@ -64,6 +65,9 @@ class Result(TypedDict, total=False):
     upstreamRetry: Retry
     upstreamRead: Degraded
     responseLoop: Loop
+    structuredOutput: Any
+    structuredOutputStatus: StructuredStatus
+    structuredOutputError: Warned
     accepted: bool
     done: bool
     alreadyDone: bool
@@ -98,10 +102,15 @@ def output_schema() -> dict[str, Any]:
 
 
 def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop `title` and `description` keywords, but not properties of those names."""
+    """Drop `title` and `description` keywords, but not properties of those names.
+
+    And the type of what is one of given texts: it goes without saying.
+    """
     bare: dict[str, Any] = {}
     for key, value in schema.items():
         if key in {"title", "description"} and isinstance(value, str):
+            continue
+        if key == "type" and ("enum" in schema or "const" in schema):
             continue
         if key in {"properties", "$defs"}:
             bare[key] = {name: _without_notes(sub) for name, sub in value.items()}

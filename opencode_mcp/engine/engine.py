@@ -21,6 +21,7 @@ from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.leaving import Leaver
 from opencode_mcp.engine.overview import Line, Overview, View
+from opencode_mcp.engine.structured import Structures
 from opencode_mcp.engine.turns import Turns
 from opencode_mcp.errors import PolicyNotAllowedError, SessionNotFoundError, ShuttingDownError
 from opencode_mcp.records import StopReason
@@ -89,6 +90,8 @@ class Engine:
         self._instances = instances
         self._keepers = self._new_keepers(holder, is_dead_holder)
         self._stack = AsyncExitStack()
+        #: checks what callers ask of an answer, and judges what came of it
+        self.structures = Structures(closing)
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
@@ -150,6 +153,7 @@ class Engine:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
         self._stack.push_async_callback(self._overview.close)
+        self._stack.push_async_callback(self.structures.close)
         await self._stack.enter_async_context(self._leaver)
         if self._carries_on:
             await self._stack.enter_async_context(self._finisher)
@@ -163,17 +167,20 @@ class Engine:
     async def start(self, request: StartRequest, directory: str) -> Keeper:
         """Start a session in `directory` and its first turn; see `Turns.start`."""
         self.closing.check_open()
+        await self.structures.check(request.output_schema)
         return await self._owned(self._turns.start(request, directory))
 
     async def reply(self, request: ReplyRequest) -> Keeper:
         """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
         self.closing.check_open()
         session = await self._own(request.session_id, request.asker)
+        await self.structures.check(request.output_schema)
         return await self._owned(self._turns.reply(request, session))
 
     async def view(self, reference: str, asker: Principal) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
-        return await self._overview.view(await self.find(reference, asker))
+        view = await self._overview.view(await self.find(reference, asker))
+        return await self.structures.seen(view)
 
     async def approve(
         self, reference: str, asker: Principal, approval_id: str, answer: Answer
@@ -187,7 +194,7 @@ class Engine:
         keeper = self._keepers.get(session.id)
         if await answer_by_caller(view, keeper, approval_id, answer):
             return await self.view(session.id, asker)
-        return view
+        return await self.structures.seen(view)
 
     async def glance(self, reference: str, asker: Principal) -> View:
         """Return where a session stands, and begin nothing. Raises SessionNotFoundError."""
@@ -226,7 +233,9 @@ class Engine:
         self, reference: str, asker: Principal, message_id: str | None, wait_s: float
     ) -> Cancelled | None:
         """Ask a turn to stop; see `Canceller.cancel`. Raises SessionNotFoundError."""
-        return await self._canceller.cancel(await self.find(reference, asker), message_id, wait_s)
+        session = await self.find(reference, asker)
+        cancelled = await self._canceller.cancel(session, message_id, wait_s)
+        return cancelled and await self.structures.seen(cancelled)
 
     async def find(self, reference: str, asker: Principal) -> Session:
         """Return the session with this id or alias, if it exists for who asks.
