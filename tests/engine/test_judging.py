@@ -117,7 +117,8 @@ def test_an_answer_that_does_not_fit_is_told_by_places(
 
 
 def test_the_message_is_bounded_whatever_does_not_fit() -> None:
-    value = {"x" * 5000: [{}] * 50}
+    items: list[dict[str, object]] = [{}] * 50
+    value = {"x" * 5000: items}
     schema = {"additionalProperties": {"items": {"required": ["z" * 999]}}}
     report = judge(schema, json.dumps(value))
     assert report["message"].endswith("; and more")
