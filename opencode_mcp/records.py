@@ -212,6 +212,8 @@ class Turn:
     holder: str | None = None
     #: when it was seen to be over; None: somebody has to bring it to its end
     finished_at: datetime | None = None
+    #: the JSON Schema that its answer is to fit, as compact JSON; None: none was asked for
+    output_schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

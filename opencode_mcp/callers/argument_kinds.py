@@ -54,6 +54,7 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
 OutputChars = Annotated[int, Field(ge=MIN_OUTPUT_CHARS, le=MAX_OUTPUT_CHARS), NotBool]
+OutputSchema = dict[str, Any]
 
 MODEL_TEXT = (
     "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
@@ -74,6 +75,10 @@ DETAIL_TEXT = (
 )
 OUTPUT_TEXT = (
     "How long the answer may be, in characters of JSON; of a longer one head and tail are kept"
+)
+SCHEMA_TEXT = (
+    "A JSON Schema (2020-12) that this turn's answer is to fit; see structuredOutput and"
+    " structuredOutputStatus. $ref only within it"
 )
 ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
 

@@ -14,6 +14,7 @@ from opencode_mcp.callers.argument_kinds import (
     MAX_WAIT_S,
     MODEL_TEXT,
     OUTPUT_TEXT,
+    SCHEMA_TEXT,
     TIMEOUT_TEXT,
     VARIANT_TEXT,
     WAIT_TEXT,
@@ -24,6 +25,7 @@ from opencode_mcp.callers.argument_kinds import (
     NotBlank,
     NotBool,
     OutputChars,
+    OutputSchema,
     Prompt,
     SessionReference,
 )
@@ -78,6 +80,9 @@ class StartArguments(Arguments):
     max_output_chars: OutputChars | None = Field(
         None, alias="max-output-chars", description=OUTPUT_TEXT + "."
     )
+    output_schema: OutputSchema | None = Field(
+        None, alias="output-schema", description=SCHEMA_TEXT + "."
+    )
 
 
 class ReplyArguments(SessionReference):
@@ -101,6 +106,9 @@ class ReplyArguments(SessionReference):
     detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
     max_output_chars: OutputChars | None = Field(
         None, alias="max-output-chars", description=OUTPUT_TEXT + "."
+    )
+    output_schema: OutputSchema | None = Field(
+        None, alias="output-schema", description=SCHEMA_TEXT + "."
     )
 
 

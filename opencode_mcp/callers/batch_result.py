@@ -49,6 +49,7 @@ _KEPT = (
     "turn",
     "pendingApprovals",
     "pendingApprovalCount",
+    "structuredOutputStatus",
     "error",
     "elapsedMs",
     "truncated",

@@ -44,6 +44,8 @@ class Batch:
         until = self._engine.clock.monotonic() + wait_s
         members = await self._look(self._references)
         await self._engine.closing.until(self._watch(members, reporter, until))
+        complete = self._engine.structures.complete
+        await asyncio.gather(*(complete(member.keeper) for member in members if member.keeper))
         return present_batch(
             self._engine,
             members,

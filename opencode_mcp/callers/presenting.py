@@ -24,6 +24,7 @@ from opencode_mcp.callers.sizing import (
     short,
     text_size,
 )
+from opencode_mcp.callers.structuring import add_structured, left_out
 from opencode_mcp.callers.wording import foot, next_call, notes, rest_of_answer
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.records import StopReason
@@ -87,7 +88,8 @@ def present_turn(  # noqa: PLR0913 - a turn, what it came to, and how that is to
     _add_asks_and_warnings(result, verdict, warnings, shown)
     if verdict.is_over:
         add_outcome(result, turn, verdict, shown)
-    told = _Told(lead, notes(result, verdict, warnings), foot(session, turn, verdict.status.value))
+    said = [*notes(result, verdict, warnings), *add_structured(result, verdict.structured)]
+    told = _Told(lead, said, foot(session, turn, verdict.status.value))
     return _with_text(shown.without_details(result), verdict.answer, told, shown.max_chars)
 
 
@@ -143,12 +145,15 @@ def _with_text(result: Result, answer: str, told: _Told, max_chars: int) -> Resu
     Where there is less room than the answer may take, the lists go before it is cut further.
     """
     hint = result["hint"]
+    is_blank = not answer.strip()
     result["content"] = told.text("", hint)
-    if not answer.strip():
-        return drop_in_order(result, FITTED_CHARS)
-    rest = f"{rest_of_answer(result['turn'])} {hint}"
     need = max_chars if len(answer) > max_chars else min(max_chars, text_size(answer))
-    result = drop_in_order(result, FITTED_CHARS - need)
+    result = drop_in_order(result, FITTED_CHARS - (0 if is_blank else need))
+    told = told._replace(notes=[*told.notes, *left_out(result)])
+    result["content"] = told.text("", hint)
+    if is_blank:
+        return result
+    rest = f"{rest_of_answer(result['turn'])} {hint}"
     room = FITTED_CHARS - NOTES_CHARS - serialized_size(result)
     room -= 2 * (len(rest) - len(hint))  # in the text and beside it, should the answer be cut
     clipped, cut = clip(answer, min(max_chars, room))

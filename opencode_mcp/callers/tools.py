@@ -71,6 +71,7 @@ class Tools:
             base_instructions=arguments.base_instructions,
             developer_instructions=arguments.developer_instructions,
             title=arguments.title,
+            output_schema=_schema_of(arguments),
             sandbox=sandbox,
             approval_policy=policy,
         )
@@ -99,6 +100,7 @@ class Tools:
             agent=arguments.agent,
             variant=arguments.variant,
             developer_instructions=arguments.developer_instructions,
+            output_schema=_schema_of(arguments),
         )
         engine = await self._service.engine()
         keeper = await engine.reply(request)
@@ -266,3 +268,11 @@ class Tools:
 
     def _wait(self, asked: int | None) -> float:
         return float(self._service.settings.default_wait_seconds if asked is None else asked)
+
+
+def _schema_of(arguments: StartArguments | ReplyArguments) -> str | None:
+    """Return the schema as the engine takes it. Raises InvalidOutputSchemaError."""
+    from opencode_mcp.engine.schema_rules import schema_text  # noqa: PLC0415 - late, see Tools
+
+    schema = arguments.output_schema
+    return None if schema is None else schema_text(schema)

@@ -60,6 +60,7 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
         if owns:
             engine.call_cancelled(keeper)
         raise
+    await engine.structures.complete(keeper)
     return asked or present_keeper(engine, keeper, shown)
 
 

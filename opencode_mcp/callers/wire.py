@@ -28,6 +28,7 @@ from opencode_mcp.callers.wire_parts import (
     Output,
     Retry,
     Status,
+    StructuredStatus,
     TokenCount,
     Warned,
 )
@@ -68,6 +69,9 @@ class Result(TypedDict, total=False):
     upstreamRetry: Retry
     upstreamRead: Degraded
     responseLoop: Loop
+    structuredOutput: Any
+    structuredOutputStatus: StructuredStatus
+    structuredOutputError: Warned
     accepted: bool
     done: bool
     alreadyDone: bool

@@ -30,6 +30,8 @@ Status = TypeAliasType(
     ],
 )
 
+StructuredStatus = TypeAliasType("StructuredStatus", Literal["valid", "missing", "invalid"])
+
 
 class Fault(TypedDict, total=False):
     """`error`: what went wrong, and whether the fault may pass."""
@@ -48,11 +50,12 @@ class Output(TypedDict, total=False):
     state: Literal["pending", "available", "unavailable"]
     answerChars: int
     toolCallCount: int
+    structuredChars: int
     partial: bool
 
 
 class Warned(TypedDict):
-    """One of `warnings`."""
+    """One of `warnings`; and `structuredOutputError`, why there is no `structuredOutput`."""
 
     code: str
     message: str
@@ -165,6 +168,7 @@ class Entry(TypedDict, total=False):
     turn: int
     pendingApprovals: list[Approval]
     pendingApprovalCount: int
+    structuredOutputStatus: StructuredStatus
     error: Fault
     elapsedMs: int
     truncated: bool

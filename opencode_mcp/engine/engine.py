@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.approving import answer_by_caller, check_answerable
@@ -24,6 +22,7 @@ from opencode_mcp.engine.leaving import Leaver
 from opencode_mcp.engine.outputs import Outputs, TurnOutput
 from opencode_mcp.engine.overview import Line, Overview, View
 from opencode_mcp.engine.snapshots import Snapshots
+from opencode_mcp.engine.structured import Structures
 from opencode_mcp.engine.turns import Turns
 from opencode_mcp.errors import PolicyNotAllowedError, SessionNotFoundError, ShuttingDownError
 from opencode_mcp.records import StopReason
@@ -38,34 +37,11 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.ends import Ended
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.engine.limits import EngineLimits
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
     from opencode_mcp.engine.sections import Section
-    from opencode_mcp.records import Capacity, EndAction, ExitAction, Principal, Session
+    from opencode_mcp.records import EndAction, Principal, Session
     from opencode_mcp.store.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """The operator's bounds that the engine keeps. Times in seconds."""
-
-    capacity: Capacity
-    cleanup_timeout_s: float
-    #: how long an ask may wait before it is rejected
-    approval_timeout_s: float
-    default_end_action: EndAction
-    #: sessions that nobody used for so long are ended; 0: never
-    session_idle_ttl_s: float
-    #: whether a call that owns a turn stops it when its client cancels the call
-    abort_on_call_cancel: bool
-    #: what becomes of the turns of this process when it exits
-    on_exit: ExitAction
-    #: so many answers without progress in a row stop a turn; 0: never
-    response_loop_limit: int
-
-    @property
-    def idle_ttl(self) -> timedelta | None:
-        """After how long without use a session is ended; None: never."""
-        return timedelta(seconds=self.session_idle_ttl_s) if self.session_idle_ttl_s else None
 
 
 class Engine:
@@ -95,8 +71,12 @@ class Engine:
         self._stack = AsyncExitStack()
         #: what may be chosen from
         self.catalogue = Catalogue(instances)
+        #: checks what callers ask of an answer, and judges what came of it
+        self.structures = Structures(closing)
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
-        self._outputs = Outputs(store, instances, self._overview, clock, Snapshots())
+        self._outputs = Outputs(
+            store, instances, self._overview, clock, Snapshots(), self.structures
+        )
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
         )
@@ -158,6 +138,7 @@ class Engine:
         await self._stack.enter_async_context(self._instances)
         self._stack.push_async_callback(self._overview.close)
         self._stack.push_async_callback(self.catalogue.close)
+        self._stack.push_async_callback(self.structures.close)
         await self._stack.enter_async_context(self._leaver)
         if self._carries_on:
             await self._stack.enter_async_context(self._finisher)
@@ -171,17 +152,20 @@ class Engine:
     async def start(self, request: StartRequest, directory: str) -> Keeper:
         """Start a session in `directory` and its first turn; see `Turns.start`."""
         self.closing.check_open()
+        await self.structures.check(request.output_schema)
         return await self._owned(self._turns.start(request, directory))
 
     async def reply(self, request: ReplyRequest) -> Keeper:
         """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
         self.closing.check_open()
         session = await self._own(request.session_id, request.asker)
+        await self.structures.check(request.output_schema)
         return await self._owned(self._turns.reply(request, session))
 
     async def view(self, reference: str, asker: Principal) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
-        return await self._overview.view(await self.find(reference, asker))
+        view = await self._overview.view(await self.find(reference, asker))
+        return await self.structures.seen(view)
 
     async def approve(
         self, reference: str, asker: Principal, approval_id: str, answer: Answer
@@ -195,7 +179,7 @@ class Engine:
         keeper = self._keepers.get(session.id)
         if await answer_by_caller(view, keeper, approval_id, answer):
             return await self.view(session.id, asker)
-        return view
+        return await self.structures.seen(view)
 
     async def glance(self, reference: str, asker: Principal) -> View:
         """Return where a session stands, and begin nothing. Raises SessionNotFoundError."""
@@ -241,7 +225,9 @@ class Engine:
         self, reference: str, asker: Principal, message_id: str | None, wait_s: float
     ) -> Cancelled | None:
         """Ask a turn to stop; see `Canceller.cancel`. Raises SessionNotFoundError."""
-        return await self._canceller.cancel(await self.find(reference, asker), message_id, wait_s)
+        session = await self.find(reference, asker)
+        cancelled = await self._canceller.cancel(session, message_id, wait_s)
+        return cancelled and await self.structures.seen(cancelled)
 
     async def find(self, reference: str, asker: Principal) -> Session:
         """Return the session with this id or alias, if it exists for who asks.

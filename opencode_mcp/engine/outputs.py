@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from opencode_mcp.engine.changes import FoundChanges, changes_of
 from opencode_mcp.engine.interval import read_interval
 from opencode_mcp.engine.outcome import Evidence, judge
-from opencode_mcp.engine.sections import Section, chars_of, digested, structured_text, tool_log
+from opencode_mcp.engine.sections import Section, chars_of, digested, tool_log
 from opencode_mcp.engine.snapshots import snapshot_id
 from opencode_mcp.engine.steps import own_messages
 from opencode_mcp.engine.whose_data import refuse_foreign_data
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.overview import Overview
     from opencode_mcp.engine.sections import Content
     from opencode_mcp.engine.snapshots import Snapshots
+    from opencode_mcp.engine.structured import Structures
     from opencode_mcp.opencode.client import OpencodeClient
     from opencode_mcp.opencode.whole_messages import WholeMessage
     from opencode_mcp.records import Session, Turn
@@ -85,19 +86,21 @@ class _Look:
 class Outputs:
     """Gives sections of turns. Changes nothing in OpenCode."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that reading takes
         self,
         store: Store,
         instances: Instances,
         overview: Overview,
         clock: Clock,
         snapshots: Snapshots[Reading],
+        structures: Structures,
     ) -> None:
         self._store = store
         self._instances = instances
         self._overview = overview
         self._clock = clock
         self._snapshots = snapshots
+        self._structures = structures
 
     async def read(
         self, session: Session, number: int, section: Section, wanted: str | None
@@ -187,11 +190,7 @@ class Outputs:
                 log = tool_log(look.own, verdict.tool_calls)
                 return log, not (verdict.is_over and look.is_whole)
             case Section.STRUCTURED_OUTPUT:
-                text = structured_text(turn, verdict.answer)
-                if text is None:
-                    msg = f"turn {turn.number} was started without output-schema"
-                    raise OutputUnavailableError(msg, session_id=turn.session_id)
-                return text, False
+                return await self._structures.structured_text(turn, verdict.answer), False
             case Section.DIFF:
                 found = await self._changes(client, look)
                 return found.changes, found.is_behind or not verdict.is_over

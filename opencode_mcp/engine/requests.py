@@ -21,6 +21,8 @@ class StartRequest:
     base_instructions: str | None = None
     developer_instructions: str | None = None
     title: str | None = None
+    #: JSON; None: the answer need not fit any
+    output_schema: str | None = None
     sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
     approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
 
@@ -37,3 +39,5 @@ class ReplyRequest:
     agent: str | None = None
     variant: str | None = None
     developer_instructions: str | None = None
+    #: of this turn alone: without one it need not fit any, whatever earlier turns asked for
+    output_schema: str | None = None

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.effects import ToolCall
     from opencode_mcp.opencode.diffs import ChangedFile
     from opencode_mcp.opencode.whole_messages import WholeMessage, WholePart
-    from opencode_mcp.records import Turn
 
 #: of a call's title in the log: for many tools it is their input, which follows it
 _TITLE_CHARS = 200
@@ -78,15 +77,6 @@ def _written(number: int, call: ToolCall, part: WholePart) -> str:
     if part.detail.output:
         lines.append(f"output:\n{part.detail.output}")
     return "\n".join(lines) + "\n\n"
-
-
-def structured_text(_turn: Turn, _answer: str) -> str | None:
-    """Return the structured output of a turn as JSON text; None: it was started without a schema.
-
-    The place for `output-schema`: `turn` is the record that would hold the turn's schema, `answer`
-    the whole text of its last step. Nothing can be started with a schema yet.
-    """
-    return None
 
 
 def digested(content: Content) -> str:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import telling
+from opencode_mcp.engine.structured import instructions_for
 from opencode_mcp.errors import StaleSessionError, SubmissionUnconfirmedError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import Event, tell
@@ -102,6 +103,8 @@ def _unconfirmed(session: Session) -> SubmissionUnconfirmedError:
 def _prompt(session: Session, turn: Turn, text: str) -> Prompt:
     """Compose the prompt. OpenCode appends `system` to its own system prompt (facts 2.6)."""
     parts = [session.base_instructions, session.developer_instructions]
+    if turn.output_schema is not None:  # last: what is asked of this turn's answer
+        parts.append(instructions_for(turn.output_schema))
     return Prompt(
         message_id=turn.message_id,
         text=text,

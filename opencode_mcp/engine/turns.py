@@ -84,7 +84,7 @@ class Turns:
         await self._with_room(lambda: self._store.record_start(start, self._capacity))
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
-        turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
+        turn = self._turn(session.id, 1, request, boundary=None)
         with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
             await self._store.track(start.token, session, turn)
             telling.session_started(session)
@@ -109,8 +109,8 @@ class Turns:
         turn = self._turn(
             session.id,
             session.turn_count + 1,
+            request,
             boundary=newest.messages[-1].info.id if newest.messages else None,
-            timeout_s=request.timeout_s,
         )
         with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
             session = await self._begin(session, turn, request)
@@ -199,7 +199,12 @@ class Turns:
         )
 
     def _turn(
-        self, session_id: str, number: int, *, boundary: str | None, timeout_s: float
+        self,
+        session_id: str,
+        number: int,
+        request: StartRequest | ReplyRequest,
+        *,
+        boundary: str | None,
     ) -> Turn:
         now = self._clock.now()
         return Turn(
@@ -209,8 +214,9 @@ class Turns:
             boundary=boundary,
             submission=Submission.RECORDED,
             created_at=now,
-            deadline_at=now + timedelta(seconds=timeout_s),
+            deadline_at=now + timedelta(seconds=request.timeout_s),
             holder=self._keepers.holder,
+            output_schema=request.output_schema,
         )
 
     def _refuse_unless_active(self, session: Session) -> None:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = {
     "opencode": "prompt cwd model agent variant sandbox approval-policy base-instructions"
-    " developer-instructions title timeout-seconds wait-seconds detail max-output-chars",
+    " developer-instructions title timeout-seconds wait-seconds output-schema detail"
+    " max-output-chars",
     "opencode-reply": "prompt sessionId threadId conversationId model agent variant"
-    " developer-instructions timeout-seconds wait-seconds detail max-output-chars",
+    " developer-instructions timeout-seconds wait-seconds output-schema detail"
+    " max-output-chars",
     "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit"
     " detail max-output-chars",
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",

@@ -32,7 +32,7 @@ SCHEMA = {
     "starts": "token owner instance_id directory created_at",
     "tombstones": "session_id owner action ended_at answer_json",
     "turns": "session_id number message_id boundary submission created_at deadline_at stop_reason"
-    " holder finished_at",
+    " holder finished_at output_schema",
 }
 INDEXES = [
     "aliases_by_session",
@@ -157,7 +157,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     error = refusal(path)
     assert isinstance(error, SchemaTooNewError)
     assert "99" in str(error)
-    assert "knows 4" in str(error)
+    assert "knows 5" in str(error)
     assert path.read_bytes() == before
 
 
@@ -196,7 +196,7 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (4,)
+        assert file.execute("PRAGMA user_version").fetchone() == (5,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
@@ -224,7 +224,7 @@ def test_a_database_of_the_first_schema_arrives_with_its_turns(path: Path, tmp_p
     with closing(sqlite3.connect(path)) as file:
         turns = file.execute("SELECT * FROM turns").fetchall()
         rules = file.execute("SELECT sandbox, approval_policy FROM sessions").fetchall()
-    assert turns == [("ses_1", 1, "msg_1", None, "recorded", "a", "b", "end", None, None)]
+    assert turns == [("ses_1", 1, "msg_1", None, "recorded", "a", "b", "end", None, None, None)]
     assert rules == [("danger-full-access", "never")]
 
 
@@ -301,4 +301,5 @@ def test_the_migrations_of_a_checkout_are_found() -> None:
         "0002_turns_that_end.sql",
         "0003_leases_that_run_out.sql",
         "0004_quarantined.sql",
+        "0005_output_schema.sql",
     ]
