@@ -21,7 +21,14 @@ TOOL_CALLS = 20
 APPROVALS = 10
 
 #: what goes first when a result is too large; the answer itself is the last to shrink
-_DROP_ORDER = ("toolCalls", "filesChanged", "warnings", "pendingApprovals", "hint")
+_DROP_ORDER = (
+    "structuredOutput",
+    "toolCalls",
+    "filesChanged",
+    "warnings",
+    "pendingApprovals",
+    "hint",
+)
 _MIN_CONTENT = 1_000
 
 
