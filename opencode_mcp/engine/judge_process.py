@@ -12,8 +12,8 @@ from typing import cast
 from opencode_mcp.opencode.launcher import own_environment
 
 _MODULE = "opencode_mcp.engine.judging"
-#: it takes 0.3 s, and many times that on a busy machine; what it may take of a processor is bounded
-#: more tightly (`judging.CPU_S`)
+#: of one order, in seconds, the wait for a place included: it takes 0.2 s, and many times that on a
+#: busy machine. What it may take of a processor is bounded more tightly (`judging.CPU_S`)
 LIMIT_S = 10.0
 #: at once, of all callers: the machine has other work
 _AT_ONCE = 2
@@ -39,12 +39,11 @@ class JudgeProcess:
     async def run(self, schema: str, answer: str | None) -> dict[str, str]:
         """Return what `judging` reports of a schema, or of an answer. Raises NoJudgementError."""
         order = json.dumps({"schema": schema, "answer": answer}).encode()
-        async with self._places:
-            try:
-                async with asyncio.timeout(LIMIT_S):
-                    return await _run(order)
-            except (TimeoutError, OSError) as error:  # a busy machine, or no room for a process
-                raise NoJudgementError(lasting=False) from error
+        try:
+            async with asyncio.timeout(LIMIT_S), self._places:
+                return await _run(order)
+        except (TimeoutError, OSError) as error:  # a busy machine, or no room for a process
+            raise NoJudgementError(lasting=False) from error
 
 
 async def _run(order: bytes) -> dict[str, str]:

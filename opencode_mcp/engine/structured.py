@@ -63,7 +63,7 @@ _UNFINISHED = Structured(
 )
 _PUT_OFF = Structured(
     "invalid",
-    code="JUDGEMENT_UNFINISHED",
+    code="NOT_JUDGED_YET",
     message="the answer could not be checked now: look again with opencode-status",
 )
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from opencode_mcp.callers.presenting import present_turn
 from opencode_mcp.callers.shown import Shown
-from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, serialized_size
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, fit, serialized_size
 from opencode_mcp.callers.wire import output_schema
 from opencode_mcp.engine.effects import ToolCall
 from opencode_mcp.engine.json_in_text import to_json
@@ -66,6 +66,18 @@ def test_a_value_is_shown_whole_or_left_out_and_told(
         assert "structuredOutput" in result["omittedFields"]
         assert result["truncated"]
         assert "turn 3, section structured-output" in result["content"]
+
+
+def test_what_is_added_later_never_costs_the_limit_but_the_value() -> None:
+    result = _shown(Structured("valid", json=to_json(["x"] * 9_000)))
+    assert "structuredOutput" in result
+    result["content"] = "c" * 19_000
+    result["toolCalls"] = [{"tool": "bash", "status": "completed"}]
+    fitted = fit(result)
+    assert serialized_size(fitted) < MAX_RESULT_CHARS
+    assert fitted["omittedFields"] == ["structuredOutput"]
+    assert len(fitted["content"]) == 19_000
+    assert fitted["toolCalls"]
 
 
 def test_a_value_that_is_null_is_shown() -> None:

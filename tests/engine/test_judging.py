@@ -36,6 +36,11 @@ VALID: dict[str, tuple[dict[str, Any], Any]] = {
     "anything": ({}, [None]),
     "null": ({"type": "null"}, None),
     "own-id": ({"$id": "http://127.0.0.1:9/x", **LIST}, [{"id": 1, "kind": "b"}]),
+    "own-id-that-is-none": ({"$id": "http://[", **LIST}, [{"id": 1, "kind": "b"}]),
+    "own-id-of-the-dialect": (
+        {"$id": "https://json-schema.org/draft/2020-12/schema", **LIST},
+        [{"id": 1, "kind": "b"}],
+    ),
     "anchor": ({"$ref": "#i", "$defs": {"x": {"$anchor": "i", "type": "integer"}}}, 7),
     "format-is-a-note": ({"properties": {"at": {"format": "date-time"}}}, {"at": "noon"}),
 }

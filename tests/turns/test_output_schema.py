@@ -138,16 +138,24 @@ async def test_a_judgement_that_does_not_end_is_given_up_and_holds_up_nobody(
 async def test_a_busy_machine_puts_a_judgement_off_and_the_next_look_makes_it(
     bridge: Bridge, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session_id = await bridge.begin(f"SLOW:1000,50\n{block(VALUE)}", project, output_schema=SCHEMA)
-    with monkeypatch.context() as patch:
-        patch.setattr(judge_process, "LIMIT_S", 0.0)
-        await bridge.call("opencode-cancel", sessionId=session_id, wait_ms=10_000)
-        first = await bridge.status(session_id)
-    second = await bridge.status(session_id)
+    first = await bridge.start(block(VALUE), project, output_schema=SCHEMA)
+    monkeypatch.setattr(judge_process, "LIMIT_S", 0.0)
+    late = await bridge.call(
+        "opencode-reply",
+        sessionId=first.session_id,
+        prompt=block({**VALUE, "count": 4}),
+        output_schema=SCHEMA,
+    )
+    monkeypatch.setattr(judge_process, "LIMIT_S", 100.0)
+    status = await bridge.status(first.session_id)
 
-    assert first.structured["structuredOutputError"]["code"] == "JUDGEMENT_UNFINISHED"
-    assert "opencode-status" in first.text
-    assert second.structured.get("structuredOutputError", {}).get("code") != "JUDGEMENT_UNFINISHED"
+    assert late.status == "completed"
+    assert late.structured["structuredOutputError"]["code"] == "NOT_JUDGED_YET"
+    assert "opencode-status" in late.structured["structuredOutputError"]["message"]
+    assert told(status) == {
+        "structuredOutput": {**VALUE, "count": 4},
+        "structuredOutputStatus": "valid",
+    }
 
 
 async def test_an_answer_is_judged_once_however_often_it_is_looked_at(
@@ -158,12 +166,23 @@ async def test_an_answer_is_judged_once_however_often_it_is_looked_at(
         bridge.call("opencode-status", sessionId=session_id, wait_seconds=30) for _ in range(3)
     ]
     answers = await asyncio.gather(*watching)
-    batch = await bridge.call("opencode-status", ids=[session_id], wait_seconds=30)
     answers.append(await bridge.status(session_id))
 
     assert [told(answer)["structuredOutput"] for answer in answers] == [VALUE] * 4
-    assert batch.structured["results"][0]["structuredOutputStatus"] == "valid"
     assert len([answer for answer in judged if answer is not None]) == 1
+
+
+async def test_several_turns_that_are_watched_are_judged_each(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    scripts = [f"SLOW:20,50\n{block(VALUE)}", "SLOW:20,50"]
+    ids = [await bridge.begin(script, project, output_schema=SCHEMA) for script in scripts]
+    answer = await bridge.call("opencode-status", ids=ids, wait_for="all", wait_seconds=30)
+
+    statuses = [entry["structuredOutputStatus"] for entry in answer.structured["results"]]
+    assert statuses == ["valid", "missing"]
+    assert "[structured output: missing] NO_JSON" in answer.text
+    assert not twin.runs.running
 
 
 async def test_the_same_schema_is_checked_once(
@@ -278,7 +297,18 @@ async def test_a_large_value_is_left_out_whole_and_the_text_says_where_it_is(
     assert answer.structured["truncated"] is True
     chars = answer.structured["output"]["structuredChars"]
     assert chars == len(json.dumps(value, separators=(",", ":")))
-    assert f"{chars} characters: read it with opencode-output, turn 1" in answer.text
+    assert "opencode-output with this id, turn 1, section structured-output" in answer.text
+    pages = ""
+    while len(pages) < chars:
+        page = await bridge.call(
+            "opencode-output",
+            sessionId=answer.session_id,
+            turn=1,
+            section="structured-output",
+            offset=len(pages),
+        )
+        pages += page.text
+    assert json.loads(pages) == value
 
 
 async def test_a_value_as_deep_as_is_taken_passes_through_a_pipe(
