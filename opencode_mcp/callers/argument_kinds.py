@@ -48,6 +48,8 @@ Prompt = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
+#: printable ASCII without spaces: it is shown in results and in errors
+RequestId = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[!-~]+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
 
 MODEL_TEXT = (
@@ -62,6 +64,10 @@ WAIT_TEXT = (
 )
 TIMEOUT_TEXT = (
     "The turn's own time limit in seconds; when it runs out the turn is stopped (`timeout`)"
+)
+REQUEST_TEXT = (
+    "A name of your own for this call. Repeated with the same arguments within 24 h, it joins the"
+    " first call's turn and sends nothing; with others it is REQUEST_ID_CONFLICT"
 )
 ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
 

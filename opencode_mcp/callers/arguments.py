@@ -12,6 +12,7 @@ from opencode_mcp.callers.argument_kinds import (
     MAX_CANCEL_WAIT_MS,
     MAX_WAIT_S,
     MODEL_TEXT,
+    REQUEST_TEXT,
     TIMEOUT_TEXT,
     VARIANT_TEXT,
     WAIT_TEXT,
@@ -22,6 +23,7 @@ from opencode_mcp.callers.argument_kinds import (
     NotBlank,
     NotBool,
     Prompt,
+    RequestId,
     SessionReference,
 )
 
@@ -71,6 +73,7 @@ class StartArguments(Arguments):
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
     )
+    request_id: RequestId | None = Field(None, alias="request-id", description=REQUEST_TEXT + ".")
 
 
 class ReplyArguments(SessionReference):
@@ -91,6 +94,7 @@ class ReplyArguments(SessionReference):
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
     )
+    request_id: RequestId | None = Field(None, alias="request-id", description=REQUEST_TEXT + ".")
 
 
 class CancelArguments(SessionReference):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastmcp import Context
 
+    from opencode_mcp.engine.requests import RepeatableCall
+
 #: well under the 10 s that the contract promises
 INTERVAL_S = 5.0
 
@@ -14,9 +16,11 @@ INTERVAL_S = 5.0
 class Reporter:
     """Sends progress for one call. Without a progress token FastMCP sends nothing."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, call: RepeatableCall | None = None) -> None:
         #: the call's own, for what else it must ask its client
         self.context = context
+        #: what is known of its request-id; None: it has none
+        self.call = call
         self._value = 0.0
 
     async def tell(self, elapsed_s: float, text: str) -> None:

@@ -16,6 +16,7 @@ from opencode_mcp.callers.arguments import (
 from opencode_mcp.callers.arguments_reading import StatusArguments
 from opencode_mcp.callers.checking import check_together, one_reference
 from opencode_mcp.callers.principals import current_principal
+from opencode_mcp.callers.request_ids import begun
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
 from opencode_mcp.roots import allowed_directory, is_too_wide
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from mcp_types import InputRequiredResult
 
     from opencode_mcp.callers.progress import Reporter
+    from opencode_mcp.callers.request_ids import Beginning
     from opencode_mcp.callers.service import Service
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.overview import View
-    from opencode_mcp.records import Principal
+    from opencode_mcp.engine.requests import StartRequest
+    from opencode_mcp.records import Principal, RequestClaim
 
 DEFAULT_PAGE = 20
 DEFAULT_CANCEL_WAIT_MS = 1000
@@ -44,19 +48,29 @@ class Tools:
         self, arguments: StartArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode`: start a session and run its first turn."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415 - late, see class
-        from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
-
-        settings = self._service.settings
         wait_s = self._wait(arguments.wait_seconds)
         resumed = await self._resumed(reporter, wait_s)
         if resumed is not None:
             return resumed
+        owner = self._asker().name
+
+        async def begin(claim: RequestClaim | None) -> Keeper:
+            directory = await self._directory(arguments.cwd)
+            request = self._start_request(arguments, owner, directory, claim)
+            return await (await self._service.engine()).start(request, directory)
+
+        return await self._run(begin, reporter, wait_s)
+
+    def _start_request(
+        self, arguments: StartArguments, owner: str, directory: str, claim: RequestClaim | None
+    ) -> StartRequest:
+        from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
+
+        settings = self._service.settings
         sandbox, policy = chosen_rules(arguments, settings)
         timeout_s = self._turn_limit(arguments.timeout_seconds)
-        directory = await self._directory(arguments.cwd)
-        request = StartRequest(
-            owner=self._asker().name,
+        return StartRequest(
+            owner=owner,
             prompt=arguments.prompt,
             directory=directory,
             timeout_s=timeout_s,
@@ -68,18 +82,13 @@ class Tools:
             title=arguments.title,
             sandbox=sandbox,
             approval_policy=policy,
-        )
-        engine = await self._service.engine()
-        keeper = await engine.start(request, directory)
-        return await watch_turn(
-            engine, keeper, reporter, wait_s, settings.max_output_chars, owns=True
+            claim=claim,
         )
 
     async def reply(
         self, arguments: ReplyArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode-reply`: run another turn."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
         from opencode_mcp.engine.requests import ReplyRequest  # noqa: PLC0415
 
         reference = one_reference(arguments)
@@ -87,20 +96,31 @@ class Tools:
         resumed = await self._resumed(reporter, wait_s)
         if resumed is not None:
             return resumed
-        request = ReplyRequest(
-            asker=self._asker(),
-            session_id=reference,
-            prompt=arguments.prompt,
-            timeout_s=self._turn_limit(arguments.timeout_seconds),
-            model=arguments.model,
-            agent=arguments.agent,
-            variant=arguments.variant,
-            developer_instructions=arguments.developer_instructions,
-        )
+        asker = self._asker()
+
+        async def begin(claim: RequestClaim | None) -> Keeper:
+            request = ReplyRequest(
+                asker=asker,
+                session_id=reference,
+                prompt=arguments.prompt,
+                timeout_s=self._turn_limit(arguments.timeout_seconds),
+                model=arguments.model,
+                agent=arguments.agent,
+                variant=arguments.variant,
+                developer_instructions=arguments.developer_instructions,
+                claim=claim,
+            )
+            return await (await self._service.engine()).reply(request)
+
+        return await self._run(begin, reporter, wait_s)
+
+    async def _run(
+        self, begin: Beginning, reporter: Reporter, wait_s: float
+    ) -> Result | InputRequiredResult:
+        """Begin a turn, or join the one that the same call began before, and watch it."""
+        view = await begun(self._service, reporter.call, begin)
         engine = await self._service.engine()
-        keeper = await engine.reply(request)
-        max_chars = self._service.settings.max_output_chars
-        return await watch_turn(engine, keeper, reporter, wait_s, max_chars, owns=True)
+        return await self._watch(engine, view, reporter, wait_s, owns=True)
 
     async def _resumed(
         self, reporter: Reporter, wait_s: float, *, owns: bool = True
@@ -111,7 +131,7 @@ class Tools:
         from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
 
         engine = await self._service.engine()
-        view = await resume(engine, reporter.context, self._asker())
+        view = await resume(engine, reporter, self._asker())
         return await self._watch(engine, view, reporter, wait_s, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:

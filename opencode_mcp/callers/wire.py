@@ -6,6 +6,7 @@ descriptions, because it is sent with every tool.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any, Literal, Required
 
@@ -22,6 +23,7 @@ from opencode_mcp.callers.wire_parts import (
     Listed,
     Loop,
     Output,
+    Repeated,
     Retry,
     Status,
     TokenCount,
@@ -64,6 +66,7 @@ class Result(TypedDict, total=False):
     upstreamRetry: Retry
     upstreamRead: Degraded
     responseLoop: Loop
+    request: Repeated
     accepted: bool
     done: bool
     alreadyDone: bool
@@ -92,9 +95,27 @@ class Result(TypedDict, total=False):
 def output_schema() -> dict[str, Any]:
     """Return the JSON Schema of `Result`, without titles and descriptions."""
     schema = TypeAdapter(Result).json_schema()
-    bare = _without_notes(schema)
+    bare = _with_single_uses_in_place(_without_notes(schema))
     bare["type"] = "object"
     return bare
+
+
+def _with_single_uses_in_place(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put each shape that is used once where it is used: a name of its own costs bytes."""
+    shapes = schema.pop("$defs")
+    text = json.dumps([schema, shapes])
+    single = {name for name in shapes if text.count(f'"#/$defs/{name}"') == 1}
+
+    def placed(node: Any) -> Any:  # noqa: ANN401 - any part of a JSON Schema
+        if isinstance(node, list):
+            return [placed(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        name = str(node.get("$ref")).removeprefix("#/$defs/")
+        return placed(shapes[name]) if name in single else {k: placed(v) for k, v in node.items()}
+
+    rest = {name: placed(shape) for name, shape in shapes.items() if name not in single}
+    return {"$defs": rest, **placed(schema)}
 
 
 def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,14 @@ class Fault(TypedDict, total=False):
     condition: str
 
 
+class Repeated(TypedDict, total=False):
+    """`request`: the call's request-id. Without `expiresAt` it is not remembered."""
+
+    id: Required[str]
+    replayed: Required[bool]
+    expiresAt: str
+
+
 class Output(TypedDict, total=False):
     """`output`: what there is to read of a turn."""
 

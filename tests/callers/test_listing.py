@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = {
     "opencode": "prompt cwd model agent variant sandbox approval-policy base-instructions"
-    " developer-instructions title timeout-seconds wait-seconds",
+    " developer-instructions title timeout-seconds wait-seconds request-id",
     "opencode-reply": "prompt sessionId threadId conversationId model agent variant"
-    " developer-instructions timeout-seconds wait-seconds",
+    " developer-instructions timeout-seconds wait-seconds request-id",
     "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit",
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",
     "opencode-approve": "sessionId threadId conversationId approvalId decision feedback answers",
@@ -138,6 +138,10 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode", {"prompt": "x", "cwd": "relative"}, "relative"),
         ("opencode", {"prompt": "x", "sandbox": "jail"}, "sandbox"),
         ("opencode", {"prompt": "x", "approval-policy": "always"}, "approval-policy"),
+        ("opencode", {"prompt": "x", "request-id": "x" * 201}, "request-id"),
+        ("opencode", {"prompt": "x", "request-id": "two words"}, "request-id"),
+        ("opencode", {"prompt": "x", "request-id": ""}, "request-id"),
+        ("opencode-status", {"request-id": "x"}, "request-id"),
         ("opencode-approve", {"sessionId": "ses_1", "decision": "allow"}, "approvalId"),
         (
             "opencode-approve",
