@@ -22,7 +22,7 @@ from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
 from opencode_mcp.callers.progress import INTERVAL_S
 from opencode_mcp.callers.request_ids import SealedCall, seal, unseal
 from opencode_mcp.engine.outcome import TurnStatus
-from opencode_mcp.errors import InvalidArgumentError
+from opencode_mcp.errors import InvalidArgumentError, OpencodeMcpError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import AnsweredBy, ApprovalPolicy
@@ -208,8 +208,10 @@ async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
         tell(log, Event.ANSWER_NOT_GIVEN, approval_id=ask_id, why=str(error))
 
 
-async def resume(engine: Engine, reporter: Reporter, asker: Principal) -> View:
+async def resume(engine: Engine, reporter: Reporter, asker: Principal, *, owns: bool) -> View:
     """Return the turn that a repeated call goes on with, after giving the answers it brought.
+
+    `owns`: who cancels the call meanwhile may stop the turn, as while it is watched.
 
     Raises SessionNotFoundError, InvalidArgumentError.
     """
@@ -218,6 +220,24 @@ async def resume(engine: Engine, reporter: Reporter, asker: Principal) -> View:
         msg = "a first call has nothing to go on with"
         raise RuntimeError(msg)
     unseal(reporter.call, state.request)
+    try:
+        return await _answered(engine, state, reporter, asker)
+    except asyncio.CancelledError:
+        if owns:
+            engine.owning.left(_running(engine, state, asker), reporter.call)
+        raise
+
+
+async def _running(engine: Engine, state: CallState, asker: Principal) -> Keeper | None:
+    """Return the turn of a call that left, if it runs."""
+    with suppress(OpencodeMcpError):
+        view = await engine.view(state.session, asker)
+        if view.turn is not None and view.turn.number == state.turn:
+            return view.keeper
+    return None
+
+
+async def _answered(engine: Engine, state: CallState, reporter: Reporter, asker: Principal) -> View:
     view = await engine.view(state.session, asker)
     keeper = view.keeper
     if view.turn is None or view.turn.number != state.turn:

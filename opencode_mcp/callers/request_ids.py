@@ -15,8 +15,8 @@ from opencode_mcp.engine.requests import RepeatableCall
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from opencode_mcp.callers.service import Service
     from opencode_mcp.callers.wire import Result
+    from opencode_mcp.engine.engine import Engine
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.overview import View
     from opencode_mcp.records import RequestClaim
@@ -52,7 +52,7 @@ def digest_of(tool: str, arguments: Arguments, owner: str, request_id: str) -> s
     """
     asked = {
         name: value
-        for name, value in arguments.model_dump(mode="json", by_alias=True).items()
+        for name, value in arguments.model_dump(by_alias=True).items()
         if value is not None and name not in _ASIDE
     }
     if isinstance(arguments, SessionReference):  # one id, by whichever of its three names
@@ -62,10 +62,10 @@ def digest_of(tool: str, arguments: Arguments, owner: str, request_id: str) -> s
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).hexdigest()
 
 
-async def begun(service: Service, call: RepeatableCall | None, begin: Beginning) -> View:
+async def begun(engine: Engine, call: RepeatableCall | None, begin: Beginning) -> View:
     """Begin a turn, or join the one that the same call began before; return where it stands."""
     if call is not None:
-        return await (await service.engine()).owning.once(call, begin)
+        return await engine.owning.once(call, begin)
     from opencode_mcp.engine.overview import View  # noqa: PLC0415 - late: it needs the engine
 
     keeper = await begin(None)

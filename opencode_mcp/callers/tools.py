@@ -118,8 +118,9 @@ class Tools:
         self, begin: Beginning, reporter: Reporter, wait_s: float
     ) -> Result | InputRequiredResult:
         """Begin a turn, or join the one that the same call began before, and watch it."""
-        view = await begun(self._service, reporter.call, begin)
         engine = await self._service.engine()
+        # from here to the watch nothing may wait: a call that is cancelled has to be told of
+        view = await begun(engine, reporter.call, begin)
         return await self._watch(engine, view, reporter, wait_s, owns=True)
 
     async def _resumed(
@@ -131,7 +132,7 @@ class Tools:
         from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
 
         engine = await self._service.engine()
-        view = await resume(engine, reporter, self._asker())
+        view = await resume(engine, reporter, self._asker(), owns=owns)
         return await self._watch(engine, view, reporter, wait_s, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:

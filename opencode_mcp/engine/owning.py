@@ -55,7 +55,7 @@ class Owning:
             if claim.call != call.token:
                 return await self._repeats.join(claim)
         except asyncio.CancelledError:
-            self._keepers.spawn(self._left_early(call))
+            self.left(self._repeats.joined(call), call)
             raise
         beginning = self._repeats.begun(call, claim, partial(begin, claim))
         keeper = await self.begin(beginning, call)
@@ -66,13 +66,20 @@ class Owning:
         if self._aborts:
             self._keepers.spawn(self._stop(keeper, call))
 
+    def left(
+        self, looking: Coroutine[object, object, Keeper | None], call: RepeatableCall | None
+    ) -> None:
+        """Tell that the client cancelled a call before it watched its turn; `looking` finds it."""
+        self._keepers.spawn(self._left(looking, call))
+
     async def _stop(self, keeper: Keeper, call: RepeatableCall | None) -> None:
         if call is None or not await self._repeats.is_superseded(call, keeper):
             await keeper.ask_to_stop(StopReason.CANCEL)
 
-    async def _left_early(self, call: RepeatableCall) -> None:
-        """Look after the turn that a call joined and was cancelled before it could watch."""
-        keeper = await self._repeats.joined(call)
+    async def _left(
+        self, looking: Coroutine[object, object, Keeper | None], call: RepeatableCall | None
+    ) -> None:
+        keeper = await looking
         if keeper is not None and not self._closing.is_begun:
             self.call_cancelled(keeper, call)
 
