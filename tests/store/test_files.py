@@ -199,7 +199,7 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (4,)
+        assert file.execute("PRAGMA user_version").fetchone() == (5,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
