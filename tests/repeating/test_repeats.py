@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -323,3 +325,50 @@ async def test_a_folder_that_is_gone_does_not_hide_the_answer_of_the_first_call(
 
     assert (again.status, turn_of(again)) == ("completed", turn_of(first))
     assert submissions(twin) == ["SAY:x"]
+
+
+async def test_an_older_turn_is_no_part_of_the_doubt_about_a_later_prompt(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    """The session is quarantined for the later one; that the older one is over is known."""
+    first = await ask(bridge, "SAY:one", project)
+    twin.fail(Reset(), path=PROMPT)
+    lost = await bridge.call("opencode-reply", sessionId=first.session_id, prompt="SAY:two")
+    again = await ask(bridge, "SAY:one", project)
+
+    assert lost.error == "SUBMISSION_UNCONFIRMED"
+    assert (again.status, again.is_error, turn_of(again)) == ("completed", False, turn_of(first))
+
+
+async def test_an_older_turn_that_cannot_be_read_now_is_unknown_and_not_sent_again(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    first = await ask(bridge, "SAY:one", project)
+    await bridge.call("opencode-reply", sessionId=first.session_id, prompt="SAY:two")
+    down = twin.fail(Status(503), method="GET", path=r"/message", times=None)
+    again = await ask(bridge, "SAY:one", project)
+    down.release()
+
+    assert (again.status, again.is_error, turn_of(again)) == ("unknown", False, turn_of(first))
+    assert submissions(twin) == ["SAY:one", "SAY:two"]
+
+
+async def test_a_prompt_that_provably_never_came_is_sent_by_the_repeat(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    """The process died between the two: the refusal was written down, the release was not."""
+    twin.fail(Status(401), path=PROMPT)
+    first = await ask(bridge, "SAY:x", project)
+    with closing(sqlite3.connect(bridges.database)) as file, file:
+        (session_id,) = file.execute("SELECT id FROM sessions").fetchone()
+        file.execute(
+            "INSERT INTO requests (owner, request_id, digest, call, newest_call, holder,"
+            " created_at, expires_at, session_id, turn) VALUES ('local', ?, 'd', 'c', 'c', 'h',"
+            " '2026', '9999', ?, 1)",
+            [ID, session_id],
+        )
+    again = await ask(bridge, "SAY:x", project)
+
+    assert first.error == "OPENCODE_UNAUTHORIZED"
+    assert (again.status, replayed(again)) == ("completed", False)
+    assert again.session_id != session_id
