@@ -52,6 +52,8 @@ Prompt = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
+#: printable ASCII without spaces: it is shown in results and in errors
+RequestId = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[!-~]+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
 OutputChars = Annotated[int, Field(ge=MIN_OUTPUT_CHARS, le=MAX_OUTPUT_CHARS), NotBool]
 OutputSchema = dict[str, Any]
@@ -79,6 +81,10 @@ OUTPUT_TEXT = (
 SCHEMA_TEXT = (
     "A JSON Schema (2020-12) that this turn's answer is to fit; see structuredOutput and"
     " structuredOutputStatus. $ref only within it"
+)
+REQUEST_TEXT = (
+    "A name of your own for this call. Repeated with the same arguments within 24 h, it joins the"
+    " first call's turn and sends nothing; with others it is REQUEST_ID_CONFLICT"
 )
 ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
 

@@ -14,6 +14,7 @@ from opencode_mcp.callers.argument_kinds import (
     MAX_WAIT_S,
     MODEL_TEXT,
     OUTPUT_TEXT,
+    REQUEST_TEXT,
     SCHEMA_TEXT,
     TIMEOUT_TEXT,
     VARIANT_TEXT,
@@ -27,6 +28,7 @@ from opencode_mcp.callers.argument_kinds import (
     OutputChars,
     OutputSchema,
     Prompt,
+    RequestId,
     SessionReference,
 )
 
@@ -83,6 +85,7 @@ class StartArguments(Arguments):
     output_schema: OutputSchema | None = Field(
         None, alias="output-schema", description=SCHEMA_TEXT + "."
     )
+    request_id: RequestId | None = Field(None, alias="request-id", description=REQUEST_TEXT + ".")
 
 
 class ReplyArguments(SessionReference):
@@ -110,6 +113,7 @@ class ReplyArguments(SessionReference):
     output_schema: OutputSchema | None = Field(
         None, alias="output-schema", description=SCHEMA_TEXT + "."
     )
+    request_id: RequestId | None = Field(None, alias="request-id", description=REQUEST_TEXT + ".")
 
 
 class CancelArguments(SessionReference):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opencode_mcp.callers.argument_kinds import SessionReference
+    from opencode_mcp.callers.arguments import ReplyArguments, StartArguments
     from opencode_mcp.callers.arguments_reading import OutputArguments, StatusArguments
 
 
@@ -57,3 +58,11 @@ def _refuse(faults: Mapping[str, object]) -> None:
     for fault, is_there in faults.items():
         if is_there:
             raise InvalidArgumentError(fault)
+
+
+def schema_of(arguments: StartArguments | ReplyArguments) -> str | None:
+    """Return the schema as the engine takes it. Raises InvalidOutputSchemaError."""
+    from opencode_mcp.engine.schema_rules import schema_text  # noqa: PLC0415 - late, as the engine is
+
+    schema = arguments.output_schema
+    return None if schema is None else schema_text(schema)

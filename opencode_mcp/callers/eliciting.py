@@ -9,7 +9,6 @@ it: it never submits a prompt.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,8 +21,9 @@ from pydantic import BaseModel, ValidationError
 from opencode_mcp.callers.doing import describe_ask
 from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
 from opencode_mcp.callers.progress import INTERVAL_S
+from opencode_mcp.callers.request_ids import SealedCall, seal, unseal
 from opencode_mcp.engine.outcome import TurnStatus
-from opencode_mcp.errors import InvalidArgumentError
+from opencode_mcp.errors import InvalidArgumentError, OpencodeMcpError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import AnsweredBy, ApprovalPolicy
@@ -57,6 +57,7 @@ class CallState(BaseModel):
     session: str
     turn: int
     rounds: int = 0
+    request: SealedCall | None = None
 
 
 class Person:
@@ -138,7 +139,7 @@ async def attend(
         await reporter.tell_if_due("waiting for a person's answer, which another call asks for")
         return None
     if person.modern:
-        return _return_ask(keeper, person, waiting)
+        return _return_ask(keeper, person, waiting, reporter)
     await _ask_and_answer(keeper, person, waiting, reporter, left_s)
     return None
 
@@ -148,13 +149,20 @@ def may_ask(person: Person | None) -> bool:
     return person is None or person.rounds < _MAX_ROUNDS
 
 
-def _return_ask(keeper: Keeper, person: Person, waiting: Waiting) -> InputRequiredResult:
+def _return_ask(
+    keeper: Keeper, person: Person, waiting: Waiting, reporter: Reporter
+) -> InputRequiredResult:
     form = form_of(waiting.ask, keeper.session.id)
     keeper.approvals.show(waiting.ask.id, _SHOWN_S)
-    state = CallState(session=keeper.session.id, turn=keeper.turn.number, rounds=person.rounds + 1)
+    state = CallState(
+        session=keeper.session.id,
+        turn=keeper.turn.number,
+        rounds=person.rounds + 1,
+        request=seal(reporter.call),
+    )
     params = ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
     return InputRequiredResult(
-        request_state=json.dumps(state.model_dump()),
+        request_state=state.model_dump_json(),
         input_requests={waiting.ask.id: ElicitRequest(params=params)},
     )
 
@@ -201,22 +209,43 @@ async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
         tell(log, Event.ANSWER_NOT_GIVEN, approval_id=ask_id, why=str(error))
 
 
-async def resume(engine: Engine, context: Context, asker: Principal) -> View:
+async def resume(engine: Engine, reporter: Reporter, asker: Principal, *, owns: bool) -> View:
     """Return the turn that a repeated call goes on with, after giving the answers it brought.
+
+    `owns`: who cancels the call meanwhile may stop the turn, as while it is watched.
 
     Raises SessionNotFoundError, InvalidArgumentError.
     """
-    state = state_of(context)
+    state = state_of(reporter.context)
     if state is None:
         msg = "a first call has nothing to go on with"
         raise RuntimeError(msg)
+    unseal(reporter.call, state.request)
+    try:
+        return await _answered(engine, state, reporter, asker)
+    except asyncio.CancelledError:
+        if owns:
+            engine.owning.left(_running(engine, state, asker), reporter.call)
+        raise
+
+
+async def _running(engine: Engine, state: CallState, asker: Principal) -> Keeper | None:
+    """Return the turn of a call that left, if it runs."""
+    with suppress(OpencodeMcpError):
+        view = await engine.view(state.session, asker)
+        if view.turn is not None and view.turn.number == state.turn:
+            return view.keeper
+    return None
+
+
+async def _answered(engine: Engine, state: CallState, reporter: Reporter, asker: Principal) -> View:
     view = await engine.view(state.session, asker)
     keeper = view.keeper
     if view.turn is None or view.turn.number != state.turn:
         msg = f"turn {state.turn} of session {state.session} is over: call opencode-status"
         raise InvalidArgumentError(msg, session_id=state.session)
     if keeper is not None:
-        for ask_id, response in (context.input_responses or {}).items():
+        for ask_id, response in (reporter.context.input_responses or {}).items():
             keeper.approvals.hide(ask_id)
             waiting = keeper.approvals.waiting.get(ask_id)
             if waiting is not None and isinstance(response, ElicitResult):

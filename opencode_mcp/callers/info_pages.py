@@ -97,7 +97,6 @@ def _describe_model(model: OfferedModel) -> Described:
     entry: ModelEntry = {"id": model.id}
     facts = [model.id]
     if model.name is not None:
-        entry["name"] = model.name
         facts.append(model.name)
     if model.context_tokens is not None:
         entry["contextTokens"] = model.context_tokens
@@ -120,8 +119,6 @@ def _describe_model(model: OfferedModel) -> Described:
 def _describe_agent(agent: OfferedAgent) -> Described:
     entry: AgentEntry = {"name": agent.name}
     facts = [agent.name]
-    if agent.mode is not None:
-        entry["mode"] = agent.mode
     if agent.model is not None:
         entry["model"] = short(agent.model)
         facts.append(f"model {short(agent.model)}")

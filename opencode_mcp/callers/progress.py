@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from fastmcp import Context
 
     from opencode_mcp.clock import Clock
+    from opencode_mcp.engine.requests import RepeatableCall
 
 #: well under the 10 s that the contract promises
 INTERVAL_S = 5.0
@@ -17,11 +18,13 @@ _MAX_CHARS = 200
 class Reporter:
     """Sends progress for one call. Without a progress token FastMCP sends nothing."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, call: RepeatableCall | None = None) -> None:
         #: the call's own, for what else it must ask its client
         self.context = context
         self._clock: Clock | None = None
         self._began = self._told = 0.0
+        #: what is known of its request-id; None: it has none
+        self.call = call
         self._value = 0.0
 
     def begin(self, clock: Clock) -> None:

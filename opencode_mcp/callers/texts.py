@@ -20,7 +20,9 @@ Returns the agent's answer and a sessionId. The call watches the turn for wait-s
 not over by then, the answer is `running` (not an error) and the turn goes on: call \
 opencode-status. `waiting_for_approval`: see hint; with approval-policy caller answer with \
 opencode-approve. `completed`: read content. `failed` and `timeout` are errors that say why. Do \
-not send the prompt again while its fate is open: each call starts another session. \
+not send the prompt again while its fate is open: each call starts another session, unless it \
+repeats the request-id of an earlier one. Then it joins that one's turn, also after a lost answer \
+or a restart of this server, and sends nothing (request.replayed). \
 {cancelling} {on_cancel}. The agent changes files for real; nothing is undone when the session \
 ends. sandbox guides it and is no jail: a shell command can still write anywhere. End each \
 session with opencode-end when you are done."""
@@ -33,7 +35,8 @@ One turn at a time: while one runs this is refused with SESSION_BUSY and nothing
 opencode-status and reply when it is over. model, agent, variant and developer-instructions \
 replace the session's stored ones from this turn on. Results are those of opencode. A prompt is \
 never sent twice: if its fate is unknown the error is SUBMISSION_UNCONFIRMED, and opencode-status \
-looks again. {cancelling} {on_cancel}."""
+looks again. The same call with the same request-id joins the first one's turn. {cancelling} \
+{on_cancel}."""
 
 STATUS = """\
 Look at one session (give one id), watch several (give ids), or list your tracked sessions (give \

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 from opencode_mcp.callers.argument_kinds import Arguments, SessionReference
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.progress import Reporter
+from opencode_mcp.callers.request_ids import repeatable_call, with_request
 from opencode_mcp.engine.closing import ANSWERED_BY_S
 from opencode_mcp.errors import OpencodeMcpError, ShuttingDownError
 from opencode_mcp.log_events import tell_failure
@@ -21,6 +22,7 @@ from opencode_mcp.log_events import tell_failure
 if TYPE_CHECKING:
     from opencode_mcp.callers.call_report import CallReport
     from opencode_mcp.callers.wire import Result
+    from opencode_mcp.engine.requests import RepeatableCall
 
     ResendSafety = Literal["not_submitted", "unknown"]
 
@@ -78,6 +80,8 @@ class ModelTool(Tool):
             why = explain(error, self.parameters)
             return error_result("INVALID_ARGUMENT", why)
         report.concerns(named_session(checked))
+        owner = current_principal(self.settings).name
+        reporter.call = repeatable_call(self.name, checked, owner)
         # the prompt of a repeated call went out with the first one
         fallback: ResendSafety
         fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
@@ -95,9 +99,17 @@ class ModelTool(Tool):
             result = present_error(error)
         if isinstance(result, InputRequiredResult):
             return result
+        return self._completed(result, fallback, reporter.call)
+
+    def _completed(
+        self, result: Result, fallback: ResendSafety, call: RepeatableCall | None
+    ) -> Result:
+        """Add what only the call knows: whether its prompt may be sent again, its request-id."""
         if result["kind"] == "error" and self.name in SUBMITTING:
+            if call is not None and call.replayed:  # the prompt went out with the first call
+                fallback = "unknown"
             result["resendSafety"] = _RESEND.get(result["error"]["name"], fallback)
-        return result
+        return with_request(result, call)
 
 
 def named_session(arguments: Arguments) -> str | None:

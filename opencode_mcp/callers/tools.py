@@ -14,9 +14,10 @@ from opencode_mcp.callers.arguments import (
     StartArguments,
 )
 from opencode_mcp.callers.arguments_reading import InfoArguments, StatusArguments
-from opencode_mcp.callers.checking import check_together, one_reference
+from opencode_mcp.callers.checking import check_together, one_reference, schema_of
 from opencode_mcp.callers.outputs import OutputPages
 from opencode_mcp.callers.principals import current_principal
+from opencode_mcp.callers.request_ids import begun
 from opencode_mcp.callers.shown import Shown
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     from mcp_types import InputRequiredResult
 
     from opencode_mcp.callers.progress import Reporter
+    from opencode_mcp.callers.request_ids import Beginning
     from opencode_mcp.callers.service import Service
     from opencode_mcp.callers.shown import ShownArguments
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.overview import View
-    from opencode_mcp.records import Principal
+    from opencode_mcp.engine.requests import StartRequest
+    from opencode_mcp.records import Principal, RequestClaim
 
 DEFAULT_PAGE = 20
 DEFAULT_CANCEL_WAIT_MS = 1000
@@ -49,19 +53,29 @@ class Tools:
         self, arguments: StartArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode`: start a session and run its first turn."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415 - late, see class
-        from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
-
-        settings = self._service.settings
         wait_s = self._wait(arguments.wait_seconds)
         resumed = await self._resumed(reporter, wait_s, self._shown(arguments))
         if resumed is not None:
             return resumed
+        owner = self._asker().name
+
+        async def begin(claim: RequestClaim | None) -> Keeper:
+            directory = await self._directory(arguments.cwd)
+            request = self._start_request(arguments, owner, directory, claim)
+            return await (await self._service.engine()).start(request, directory)
+
+        return await self._run(begin, reporter, wait_s, self._shown(arguments))
+
+    def _start_request(
+        self, arguments: StartArguments, owner: str, directory: str, claim: RequestClaim | None
+    ) -> StartRequest:
+        from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
+
+        settings = self._service.settings
         sandbox, policy = chosen_rules(arguments, settings)
         timeout_s = self._turn_limit(arguments.timeout_seconds)
-        directory = await self._directory(arguments.cwd)
-        request = StartRequest(
-            owner=self._asker().name,
+        return StartRequest(
+            owner=owner,
             prompt=arguments.prompt,
             directory=directory,
             timeout_s=timeout_s,
@@ -71,19 +85,16 @@ class Tools:
             base_instructions=arguments.base_instructions,
             developer_instructions=arguments.developer_instructions,
             title=arguments.title,
-            output_schema=_schema_of(arguments),
+            output_schema=schema_of(arguments),
             sandbox=sandbox,
             approval_policy=policy,
+            claim=claim,
         )
-        engine = await self._service.engine()
-        keeper = await engine.start(request, directory)
-        return await watch_turn(engine, keeper, reporter, wait_s, self._shown(arguments), owns=True)
 
     async def reply(
         self, arguments: ReplyArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode-reply`: run another turn."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
         from opencode_mcp.engine.requests import ReplyRequest  # noqa: PLC0415
 
         reference = one_reference(arguments)
@@ -91,20 +102,35 @@ class Tools:
         resumed = await self._resumed(reporter, wait_s, self._shown(arguments))
         if resumed is not None:
             return resumed
-        request = ReplyRequest(
-            asker=self._asker(),
-            session_id=reference,
-            prompt=arguments.prompt,
-            timeout_s=self._turn_limit(arguments.timeout_seconds),
-            model=arguments.model,
-            agent=arguments.agent,
-            variant=arguments.variant,
-            developer_instructions=arguments.developer_instructions,
-            output_schema=_schema_of(arguments),
-        )
+        asker = self._asker()
+
+        async def begin(claim: RequestClaim | None) -> Keeper:
+            request = ReplyRequest(
+                asker=asker,
+                session_id=reference,
+                prompt=arguments.prompt,
+                timeout_s=self._turn_limit(arguments.timeout_seconds),
+                model=arguments.model,
+                agent=arguments.agent,
+                variant=arguments.variant,
+                developer_instructions=arguments.developer_instructions,
+                output_schema=schema_of(arguments),
+                claim=claim,
+            )
+            return await (await self._service.engine()).reply(request)
+
+        return await self._run(begin, reporter, wait_s, self._shown(arguments))
+
+    async def _run(
+        self, begin: Beginning, reporter: Reporter, wait_s: float, shown: Shown
+    ) -> Result | InputRequiredResult:
+        """Begin a turn, or join the one that the same call began before, and watch it."""
         engine = await self._service.engine()
-        keeper = await engine.reply(request)
-        return await watch_turn(engine, keeper, reporter, wait_s, self._shown(arguments), owns=True)
+        # from here to the watch nothing may wait: a call that is cancelled has to be told of
+        view = await begun(engine, reporter.call, begin)
+        if view.keeper is None:
+            view = await engine.structures.seen(view)
+        return await self._watch(engine, view, reporter, wait_s, shown, owns=True)
 
     async def _resumed(
         self, reporter: Reporter, wait_s: float, shown: Shown, *, owns: bool = True
@@ -115,7 +141,7 @@ class Tools:
         from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
 
         engine = await self._service.engine()
-        view = await resume(engine, reporter.context, self._asker())
+        view = await resume(engine, reporter, self._asker(), owns=owns)
         return await self._watch(engine, view, reporter, wait_s, shown, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:
@@ -268,11 +294,3 @@ class Tools:
 
     def _wait(self, asked: int | None) -> float:
         return float(self._service.settings.default_wait_seconds if asked is None else asked)
-
-
-def _schema_of(arguments: StartArguments | ReplyArguments) -> str | None:
-    """Return the schema as the engine takes it. Raises InvalidOutputSchemaError."""
-    from opencode_mcp.engine.schema_rules import schema_text  # noqa: PLC0415 - late, see Tools
-
-    schema = arguments.output_schema
-    return None if schema is None else schema_text(schema)

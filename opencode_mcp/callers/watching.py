@@ -58,7 +58,7 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
         asked = await engine.closing.until(watching)
     except asyncio.CancelledError:
         if owns:
-            engine.call_cancelled(keeper)
+            engine.owning.call_cancelled(keeper, reporter.call)
         raise
     await engine.structures.complete(keeper)
     return asked or present_keeper(engine, keeper, shown)

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from opencode_mcp.callers.compacting import compact
 from opencode_mcp.callers.wire_parts import (
-    Approval,
+    Approvals,
     Called,
     Changed,
     Degraded,
@@ -26,6 +26,7 @@ from opencode_mcp.callers.wire_parts import (
     OfferedAgent,
     OfferedModel,
     Output,
+    Repeated,
     Retry,
     Status,
     StructuredStatus,
@@ -57,7 +58,7 @@ class Result(TypedDict, total=False):
     filesChangedCount: int
     toolCalls: list[Called]
     toolCallCount: int
-    pendingApprovals: list[Approval]
+    pendingApprovals: Approvals
     pendingApprovalCount: int
     tokens: TokenCount
     cost: float
@@ -72,6 +73,7 @@ class Result(TypedDict, total=False):
     structuredOutput: Any
     structuredOutputStatus: StructuredStatus
     structuredOutputError: Warned
+    request: Repeated
     accepted: bool
     done: bool
     alreadyDone: bool
@@ -84,7 +86,7 @@ class Result(TypedDict, total=False):
     offset: int
     nextOffset: int
     hasMore: bool
-    section: Literal["answer", "tool-calls", "structured-output", "diff"]
+    section: str
     partial: bool
     diff: list[Changed]
     observedAt: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Required
+from typing import Literal, Required, TypeAlias
 
 from typing_extensions import TypeAliasType, TypedDict
 
@@ -30,7 +30,7 @@ Status = TypeAliasType(
     ],
 )
 
-StructuredStatus = TypeAliasType("StructuredStatus", Literal["valid", "missing", "invalid"])
+StructuredStatus: TypeAlias = Literal["valid", "missing", "invalid"]
 
 
 class Fault(TypedDict, total=False):
@@ -42,6 +42,14 @@ class Fault(TypedDict, total=False):
     retryable: bool
     retryAfterSeconds: float
     condition: str
+
+
+class Repeated(TypedDict, total=False):
+    """`request`: the call's request-id. Without `expiresAt` it is not remembered."""
+
+    id: Required[str]
+    replayed: Required[bool]
+    expiresAt: str
 
 
 class Output(TypedDict, total=False):
@@ -110,6 +118,9 @@ class Approval(TypedDict, total=False):
     deadlineAt: str
 
 
+Approvals = TypeAliasType("Approvals", list[Approval])
+
+
 class TokenCount(TypedDict):
     """`tokens` of all steps of a turn."""
 
@@ -166,7 +177,7 @@ class Entry(TypedDict, total=False):
     threadId: str
     turnId: str
     turn: int
-    pendingApprovals: list[Approval]
+    pendingApprovals: Approvals
     pendingApprovalCount: int
     structuredOutputStatus: StructuredStatus
     error: Fault
@@ -193,10 +204,9 @@ class Listed(TypedDict, total=False):
 
 
 class OfferedModel(TypedDict, total=False):
-    """One of `models`."""
+    """One of `models`; its name is in the text."""
 
     id: str
-    name: str
     contextTokens: int
     outputTokens: int
     variants: list[str]
@@ -208,5 +218,4 @@ class OfferedAgent(TypedDict, total=False):
 
     name: str
     description: str
-    mode: str
     model: str

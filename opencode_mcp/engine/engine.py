@@ -5,7 +5,6 @@ Every method takes the caller's principal and treats what is not theirs as unkno
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -21,14 +20,15 @@ from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.leaving import Leaver
 from opencode_mcp.engine.outputs import Outputs, TurnOutput
 from opencode_mcp.engine.overview import Line, Overview, View
+from opencode_mcp.engine.owning import Owning
+from opencode_mcp.engine.repeating import Repeats
 from opencode_mcp.engine.snapshots import Snapshots
 from opencode_mcp.engine.structured import Structures
 from opencode_mcp.engine.turns import Turns
 from opencode_mcp.errors import PolicyNotAllowedError, SessionNotFoundError, ShuttingDownError
-from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.answers import Answer
@@ -87,6 +87,8 @@ class Engine:
             clock=clock,
             capacity=limits.capacity,
         )
+        #: which call owns a turn, also where several have one request-id
+        self.owning = self._new_owning()
         leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
         self._ender, self._finisher, self._leaver = self._parts_of_ends(store, instances, leases)
 
@@ -99,6 +101,20 @@ class Engine:
             is_dead_holder=is_dead_holder,
             approval_timeout_s=self.limits.approval_timeout_s,
             loop_limit=self.limits.response_loop_limit,
+        )
+
+    def _new_owning(self) -> Owning:
+        return Owning(
+            repeats=Repeats(
+                store=self._store,
+                instances=self._instances,
+                keepers=self._keepers,
+                overview=self._overview,
+                clock=self.clock,
+            ),
+            keepers=self._keepers,
+            closing=self.closing,
+            abort_on_call_cancel=self.limits.abort_on_call_cancel,
         )
 
     def _parts_of_ends(
@@ -153,14 +169,14 @@ class Engine:
         """Start a session in `directory` and its first turn; see `Turns.start`."""
         self.closing.check_open()
         await self.structures.check(request.output_schema)
-        return await self._owned(self._turns.start(request, directory))
+        return await self.owning.begin(self._turns.start(request, directory))
 
     async def reply(self, request: ReplyRequest) -> Keeper:
         """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
         self.closing.check_open()
         session = await self._own(request.session_id, request.asker)
         await self.structures.check(request.output_schema)
-        return await self._owned(self._turns.reply(request, session))
+        return await self.owning.begin(self._turns.reply(request, session))
 
     async def view(self, reference: str, asker: Principal) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
@@ -262,25 +278,3 @@ class Engine:
             )
             raise PolicyNotAllowedError(msg, session_id=session.id)
         return session
-
-    def call_cancelled(self, keeper: Keeper) -> None:
-        """Tell that the client cancelled the call that owns this turn."""
-        if self.limits.abort_on_call_cancel:
-            self._keepers.spawn(keeper.ask_to_stop(StopReason.CANCEL))
-
-    async def _owned(self, beginning: Coroutine[object, object, Keeper]) -> Keeper:
-        """Begin a turn so that a cancelled call cannot leave it half begun.
-
-        If the call is cancelled meanwhile, the turn is stopped once it has begun; at the exit of
-        this process its own rule decides about it.
-        """
-        task = self._keepers.begin(beginning)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(self._begun_too_late)
-            raise
-
-    def _begun_too_late(self, task: asyncio.Task[Keeper]) -> None:
-        if not task.cancelled() and task.exception() is None and not self.closing.is_begun:
-            self.call_cancelled(task.result())

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.ids import new_token
 from opencode_mcp.records import ApprovalPolicy, Principal, Sandbox
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from opencode_mcp.records import RequestClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,8 @@ class StartRequest:
     output_schema: str | None = None
     sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
     approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
+    #: the request-id that the turn is bound to
+    claim: RequestClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +50,20 @@ class ReplyRequest:
     developer_instructions: str | None = None
     #: of this turn alone: without one it need not fit any, whatever earlier turns asked for
     output_schema: str | None = None
+    claim: RequestClaim | None = None
+
+
+@dataclass(slots=True)
+class RepeatableCall:
+    """A call with a request-id, and what is found out about it for its answer."""
+
+    owner: str
+    request_id: str
+    #: of the tool and of the arguments that decide what is sent
+    digest: str
+    #: names this call among all that bring the same request-id
+    token: str = field(default_factory=new_token)
+    #: the answer is about what an earlier call began: this one sends nothing
+    replayed: bool = False
+    #: until when the request-id is remembered; None: it is not
+    expires_at: datetime | None = None

@@ -59,7 +59,7 @@ class Submitter:
                 if not await self._arrived(connection, session, turn):
                     keeper.observer.session = await self._quarantine(session)
                     observe()  # should it come after all, it is watched
-                    raise _unconfirmed(session) from error
+                    raise unconfirmed(session) from error
             observe()
         telling.turn_submitted(session, turn, prompt)
         self._keepers.spawn(self._stop_if_ended(keeper))
@@ -91,7 +91,8 @@ class Submitter:
         return current or session
 
 
-def _unconfirmed(session: Session) -> SubmissionUnconfirmedError:
+def unconfirmed(session: Session) -> SubmissionUnconfirmedError:
+    """Return the error of a prompt whose fate is unknown."""
     msg = (
         f"the prompt was sent to session {session.id} and OpenCode's answer was lost, so it may or"
         " may not run. Do not send it again: opencode-status looks again, opencode-end ends the"

@@ -86,7 +86,7 @@ class Turns:
         session = self._session(request, connection, remote)
         turn = self._turn(session.id, 1, request, boundary=None)
         with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
-            await self._store.track(start.token, session, turn)
+            await self._store.track(start.token, session, turn, request.claim)
             telling.session_started(session)
             tracked = await self._store.resolve(session.id) or session
             return await self._submitter.submit(connection, tracked, turn, request.prompt)
@@ -126,6 +126,7 @@ class Turns:
             variant=request.variant,
             developer_instructions=request.developer_instructions,
             capacity=self._capacity,
+            claim=request.claim,
         )
         try:
             return await self._with_room(begin)

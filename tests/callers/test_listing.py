@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = {
     "opencode": "prompt cwd model agent variant sandbox approval-policy base-instructions"
-    " developer-instructions title timeout-seconds wait-seconds output-schema detail"
+    " developer-instructions title timeout-seconds wait-seconds output-schema request-id detail"
     " max-output-chars",
     "opencode-reply": "prompt sessionId threadId conversationId model agent variant"
-    " developer-instructions timeout-seconds wait-seconds output-schema detail"
+    " developer-instructions timeout-seconds wait-seconds output-schema request-id detail"
     " max-output-chars",
     "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit"
     " detail max-output-chars",
@@ -166,6 +166,10 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode", {"prompt": "x", "max-output-chars": True}, "max-output-chars"),
         ("opencode-status", {"max-output-chars": 500}, "max-output-chars"),
         ("opencode", {"prompt": "x", "approval-policy": "always"}, "approval-policy"),
+        ("opencode", {"prompt": "x", "request-id": "x" * 201}, "request-id"),
+        ("opencode", {"prompt": "x", "request-id": "two words"}, "request-id"),
+        ("opencode", {"prompt": "x", "request-id": ""}, "request-id"),
+        ("opencode-status", {"request-id": "x"}, "request-id"),
         ("opencode-approve", {"sessionId": "ses_1", "decision": "allow"}, "approvalId"),
         (
             "opencode-approve",

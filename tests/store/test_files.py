@@ -26,6 +26,8 @@ SCHEMA = {
     "instances": "id kind url settings_key data_id dead",
     "keys": "name value",
     "leases": "session_id holder fence renewals",
+    "requests": "owner request_id digest call newest_call holder created_at expires_at"
+    " session_id turn",
     "sessions": "id owner instance_id directory phase version created_at updated_at title model"
     " agent variant base_instructions developer_instructions turn_count end_action end_since"
     " end_attempt end_last_error end_delete_sent sandbox approval_policy end_next_at",
@@ -37,6 +39,7 @@ SCHEMA = {
 INDEXES = [
     "aliases_by_session",
     "instances_by_url",
+    "requests_by_expiry",
     "sessions_by_instance",
     "sessions_by_owner",
     "sessions_by_update",
@@ -157,7 +160,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     error = refusal(path)
     assert isinstance(error, SchemaTooNewError)
     assert "99" in str(error)
-    assert "knows 5" in str(error)
+    assert "knows 6" in str(error)
     assert path.read_bytes() == before
 
 
@@ -196,7 +199,7 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (5,)
+        assert file.execute("PRAGMA user_version").fetchone() == (6,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
@@ -302,4 +305,5 @@ def test_the_migrations_of_a_checkout_are_found() -> None:
         "0003_leases_that_run_out.sql",
         "0004_quarantined.sql",
         "0005_output_schema.sql",
+        "0006_requests.sql",
     ]
