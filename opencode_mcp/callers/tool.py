@@ -15,6 +15,7 @@ from opencode_mcp.callers.argument_kinds import Arguments, SessionReference
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.request_ids import repeatable_call, with_request
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, fit
 from opencode_mcp.engine.closing import ANSWERED_BY_S
 from opencode_mcp.errors import OpencodeMcpError, ShuttingDownError
 from opencode_mcp.log_events import tell_failure
@@ -119,7 +120,11 @@ def named_session(arguments: Arguments) -> str | None:
 
 
 def to_tool_result(result: Result) -> ToolResult:
-    """Return a result as MCP carries it: the structured object, and its text as one block."""
+    """Return a result as MCP carries it: the structured object, and its text as one block.
+
+    Each is bounded where it is made; this is the net below them, so that none is ever larger.
+    """
+    result = fit(result, MAX_RESULT_CHARS)
     return ToolResult(
         content=[TextContent(type="text", text=result["content"])],
         structured_content=dict(result),

@@ -98,7 +98,7 @@ def test_only_the_sessions_own_text_is_counted_and_only_while_it_is_written(watc
 
 
 def test_thoughts_are_no_answer(watch: Watch) -> None:
-    """OpenCode: reasoning is streamed like text, in a part of its own."""
+    """OpenCode: reasoning is streamed like text, in a part of its own (tried on 1.18.33)."""
     part(watch, id="prt_1", type="reasoning", text="", time={"start": 1})
     counts = []
     delta(watch, "let me see")

@@ -112,7 +112,8 @@ async def test_progress_comes_however_much_happens_meanwhile(
     arguments = {"sessionId": session_id, "wait-seconds": 60}
     async with _calling(bridge, arguments, heard):
         await heard.until(lambda line: "writing its answer" in line)
-        failing = twin.fail(Status(503), path=r"^/session/status$", times=None)
+        # refused, not tried again: each try is announced at once
+        failing = twin.fail(Status(401), path=r"^/session/status$", times=None)
         twin.drop_streams()
         await heard.until(lambda line: line.startswith("OpenCode cannot be asked"), count=3)
         failing.release()
