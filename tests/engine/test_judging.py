@@ -188,7 +188,7 @@ async def test_a_megabyte_of_values_is_judged(judges: JudgeProcess) -> None:
 
 def test_the_server_itself_never_loads_what_judges() -> None:
     """Ours: it costs 0.1 s, and hostile schemas stay out of this process."""
-    parts = "app.runtime callers.server callers.batching engine.engine engine.structured".split()
+    parts = ("app.runtime", "callers.server", "callers.batching", "engine.engine")
     loads = "; ".join(f"import opencode_mcp.{part}" for part in parts)
     says = "import sys; print({'jsonschema', 'opencode_mcp.engine.judging'} & {*sys.modules})"
     told = subprocess.run(
