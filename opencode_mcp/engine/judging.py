@@ -67,9 +67,8 @@ def judge(schema: dict[str, Any], answer: str) -> dict[str, str]:
     if not isinstance(found, Found):
         status = "missing" if found is Lack.NO_JSON else "invalid"
         return {"status": status, "code": found.value, "message": _LACKS[found]}
-    # without its own id, so that `#` is the schema itself whatever that id says
-    bare = {name: value for name, value in schema.items() if name != "$id"}
-    validator = Draft202012Validator(bare, registry=_registry(bare))
+    # a registry of our own: the default one would fetch what it does not have
+    validator = Draft202012Validator(schema, registry=_registry(schema))
     faults = list(islice(validator.iter_errors(found.value), _FAULTS + 1))
     if not faults:
         return {"status": "valid", "json": found.json}
@@ -79,8 +78,7 @@ def judge(schema: dict[str, Any], answer: str) -> dict[str, str]:
 
 def _registry(schema: dict[str, Any]) -> Registry[Any]:
     """Return where references are looked up: in the schema, and nowhere else."""
-    bare = {name: value for name, value in schema.items() if name != "$id"}
-    resource: Resource[Any] = DRAFT202012.create_resource(bare)
+    resource: Resource[Any] = DRAFT202012.create_resource(schema)
     found: Registry[Any] = Registry().with_resource("", resource)
     return found
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -182,3 +184,14 @@ async def test_a_megabyte_of_values_is_judged(judges: JudgeProcess) -> None:
     assert len(text) > 1_000_000
     report = await judges.run(json.dumps(LIST), f"So:\n```json\n{text}\n```")
     assert report == {"status": "valid", "json": text}
+
+
+def test_the_server_itself_never_loads_what_judges() -> None:
+    """Ours: it costs 0.1 s, and hostile schemas stay out of this process."""
+    parts = ("app.runtime", "callers.server", "callers.batching", "engine.engine")
+    loads = "; ".join(f"import opencode_mcp.{part}" for part in parts)
+    says = "import sys; print({'jsonschema', 'opencode_mcp.engine.judging'} & {*sys.modules})"
+    told = subprocess.run(
+        [sys.executable, "-c", f"{loads}; {says}"], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "set()\n"

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.engine import judge_process
+from opencode_mcp.engine import judge_process, judging
 from opencode_mcp.engine.closing import Closing
 from opencode_mcp.engine.judge_process import JudgeProcess
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.engine.structured import MAX_ANSWER_CHARS, Structures
 from opencode_mcp.errors import OutputUnavailableError
 from tests.store.make import a_turn
+from tests.support.polling import eventually
 from tests.turns.reading import streaming
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ SCHEMA = {
     "required": ["name", "count"],
 }
 VALUE = {"name": "Zoë", "count": 3}
+JUDGING = judging.__name__
 #: a pattern that one text keeps busy for ever
 BOMB = {"properties": {"a": {"pattern": "^(a+)+$"}}}
 BOMB_TEXT = f'SAY:{{"a": "{"a" * 60}!"}}'
@@ -77,6 +81,15 @@ def block(value: object) -> str:
 def bodies(twin: Twin) -> list[dict[str, Any]]:
     """Return the bodies of the prompts that were sent."""
     return [seen.body for seen in twin.requests if seen.line.endswith("prompt_async") and seen.body]
+
+
+async def is_judging() -> bool:
+    """Whether a process of this one judges something."""
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):  # it has just ended
+            if JUDGING in child.cmdline():
+                return True
+    return False
 
 
 def told(answer: Answer) -> dict[str, Any]:
@@ -368,7 +381,8 @@ async def test_an_exit_waits_for_no_judgement() -> None:
     completing = asyncio.create_task(
         structures.completed(replace(a_turn(), output_schema=json.dumps(BOMB)), verdict)
     )
-    await asyncio.sleep(0)
+    await eventually(is_judging, what="the answer is judged")
     closing.begin(refuse=True)
     assert await completing == verdict
     await structures.close()
+    assert not await is_judging()
