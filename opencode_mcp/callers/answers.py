@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opencode_mcp.callers.sizing import ERROR_CHARS, clip
+from opencode_mcp.callers.sizing import clip_message
 from opencode_mcp.callers.wording import next_call
 from opencode_mcp.errors import CallerError, OpencodeMcpError
 from opencode_mcp.opencode_errors import OpencodeError
@@ -76,7 +76,7 @@ def present_not_found(reference: str, why: str, *, elapsed_ms: int) -> Result:
 
 def present_unconfirmed(end: Unconfirmed, *, elapsed_ms: int, advice: str) -> Result:
     """Return the result of an end that was accepted and is not confirmed."""
-    reason = clip(f"{end.reason}. {advice}" if advice else end.reason, ERROR_CHARS)[0]
+    reason = clip_message(f"{end.reason}. {advice}" if advice else end.reason)[0]
     action = next_call("ending")
     name = "CLEANUP_UNCONFIRMED"
     if end.cause is not None and not end.cause.retryable and isinstance(end.cause, OpencodeError):
@@ -113,7 +113,7 @@ def fault_of(error: OpencodeMcpError, advice: str = "") -> Fault:
     """Return the `error` field for a fault of ours."""
     fault: Fault = {
         "name": error.name,
-        "message": clip(f"{error}. {advice}" if advice else str(error), ERROR_CHARS)[0],
+        "message": clip_message(f"{error}. {advice}" if advice else str(error))[0],
         "retryable": error.retryable,
     }
     if isinstance(error, OpencodeError):
@@ -126,7 +126,7 @@ def fault_of(error: OpencodeMcpError, advice: str = "") -> Fault:
 
 def error_result(name: str, message: str) -> Result:
     """Return the result for a fault with this name and text."""
-    return _error({"name": name, "message": clip(message, ERROR_CHARS)[0], "retryable": False})
+    return _error({"name": name, "message": clip_message(message)[0], "retryable": False})
 
 
 def _error(fault: Fault, session_id: str | None = None) -> Result:

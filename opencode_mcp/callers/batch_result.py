@@ -137,24 +137,20 @@ def _filled(result: Result, engine: Engine, members: Sequence[Member], shown: Sh
 
     Each answer is there twice: in its entry, and in the text.
     """
-    bare = replace(shown, max_chars=0)
+    bare = replace(shown, answer_chars=0)
     entries = [_entry(member, engine, bare) for member in members]
     room = FITTED_CHARS - NOTES_CHARS - serialized_size(_joined(result, members, entries))
     answers = [member.answer for member in members]
-    needs = [shown.max_chars if len(a) > shown.max_chars else _need(a, shown) for a in answers]
+    needs = [text_size(answer[: shown.max_chars]) for answer in answers]
     given = shares(needs, room // 2)
     entries = [
-        _entry(member, engine, replace(shown, max_chars=chars)) if chars else entry
+        _entry(member, engine, replace(shown, answer_chars=chars)) if chars else entry
         for member, entry, chars in zip(members, entries, given, strict=True)
     ]
     whole = _joined(result, members, entries)
     if any(entry.get("truncated") for entry in entries):
         mark_omitted(whole, "results")
     return whole
-
-
-def _need(answer: str, shown: Shown) -> int:
-    return min(text_size(answer), shown.max_chars)
 
 
 def _entry(member: Member, engine: Engine, shown: Shown) -> Entry:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from opencode_mcp.callers.sizing import (
     FILES,
     TOOL_CALLS,
-    clip,
+    clip_message,
     fitting,
     mark_omitted,
     short,
@@ -76,7 +76,7 @@ def _tokens(usage: Usage) -> TokenCount:
 
 
 def _fault(failure: Failure, error_chars: int) -> tuple[Fault, bool]:
-    message, cut = clip(failure.message, error_chars)
+    message, cut = clip_message(failure.message, error_chars)
     fault: Fault = {
         "name": failure.name,
         "message": message,

@@ -90,7 +90,7 @@ def present_turn(  # noqa: PLR0913 - a turn, what it came to, and how that is to
         add_outcome(result, turn, verdict, shown)
     said = [*notes(result, verdict, warnings), *add_structured(result, verdict.structured)]
     told = _Told(lead, said, foot(session, turn, verdict.status.value))
-    return _with_text(shown.without_details(result), verdict.answer, told, shown.max_chars)
+    return _with_text(shown.without_details(result), verdict.answer, told, shown)
 
 
 def _about(session: Session, turn: Turn, verdict: Verdict, now: datetime) -> Result:
@@ -139,7 +139,7 @@ class _Told(NamedTuple):
         )
 
 
-def _with_text(result: Result, answer: str, told: _Told, max_chars: int) -> Result:
+def _with_text(result: Result, answer: str, told: _Told, shown: Shown) -> Result:
     """Add the text: the answer first, as much as there is room for, then what is said of it.
 
     Where there is less room than the answer may take, the lists go before it is cut further.
@@ -147,8 +147,8 @@ def _with_text(result: Result, answer: str, told: _Told, max_chars: int) -> Resu
     hint = result["hint"]
     is_blank = not answer.strip()
     result["content"] = told.text("", hint)
-    need = max_chars if len(answer) > max_chars else min(max_chars, text_size(answer))
-    result = drop_in_order(result, FITTED_CHARS - (0 if is_blank else need))
+    need = 0 if is_blank else min(text_size(answer[: shown.max_chars]), shown.answer_chars)
+    result = drop_in_order(result, FITTED_CHARS - need)
     told = told._replace(notes=[*told.notes, *left_out(result)])
     result["content"] = told.text("", hint)
     if is_blank:
@@ -156,7 +156,7 @@ def _with_text(result: Result, answer: str, told: _Told, max_chars: int) -> Resu
     rest = f"{rest_of_answer(result['turn'])} {hint}"
     room = FITTED_CHARS - NOTES_CHARS - serialized_size(result)
     room -= 2 * (len(rest) - len(hint))  # in the text and beside it, should the answer be cut
-    clipped, cut = clip(answer, min(max_chars, room))
+    clipped, cut = clip(answer, shown.max_chars, min(shown.answer_chars, room))
     if cut:
         mark_omitted(result, "content")
         result["hint"] = hint = rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from opencode_mcp.callers.sizing import ERROR_CHARS
+from opencode_mcp.callers.sizing import ERROR_CHARS, MAX_RESULT_CHARS
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
@@ -44,11 +44,13 @@ class ShownArguments(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How much of a turn its result shows. Sizes are in serialized characters."""
+    """How much of a turn its result shows. Sizes are in serialized characters (`sizing`)."""
 
-    #: of the answer
+    #: of the answer, as our server writes it: what the caller or the operator asks for
     max_chars: int
     detail: Detail = "standard"
+    #: of the answer, in its longest spelling: what there is room for
+    answer_chars: int = MAX_RESULT_CHARS
     #: of `pendingApprovals`; what the text says of them takes no more
     asks_chars: int = 12_000
     #: of `warnings`, and once more of the text

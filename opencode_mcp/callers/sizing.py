@@ -36,33 +36,53 @@ _DROP_ORDER = ("structuredOutput", "toolCalls", "filesChanged")
 
 
 def serialized_size(value: object) -> int:
-    """Return how many characters `value` takes as JSON, as our server writes it."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    """Return how many characters `value` takes as JSON in its longest spelling.
+
+    Our server writes characters beyond ASCII as they are; who passes a result on may escape them.
+    """
+    return len(json.dumps(value))
 
 
 def text_size(text: str) -> int:
-    """Return how many characters `text` takes within JSON."""
+    """Return how many characters `text` takes within JSON in its longest spelling."""
     return serialized_size(text) - 2
 
 
-def clip(text: str, limit: int) -> tuple[str, bool]:
-    """Return `text` in at most `limit` serialized characters, and whether it was cut.
+def written_size(text: str) -> int:
+    """Return how many characters `text` takes within JSON as our server writes it."""
+    return len(json.dumps(text, ensure_ascii=False)) - 2
 
-    Head and tail are kept, with a marker between them that says how much is left out; the marker
-    (some 50 characters) stays whole whatever `limit` is.
+
+def clip(text: str, limit: int, longest: int | None = None) -> tuple[str, bool]:
+    """Return `text` in at most `limit` characters as our server writes it; and whether it was cut.
+
+    `longest`: nor may it take more than so many in its longest spelling. Head and tail are kept,
+    with a marker between them that says how much is left out; the marker (some 50 characters)
+    stays whole whatever the limits are.
     """
-    if len(text) <= limit and text_size(text) <= limit:  # a long text need not be measured
+
+    def fits(part: str) -> bool:
+        if len(part) > limit:  # a long text need not be measured
+            return False
+        return written_size(part) <= limit and (longest is None or text_size(part) <= longest)
+
+    if fits(text):
         return text, False
     low, high = 0, min(len(text), max(limit, 0))
     best = _cut(text, 0)
     while low <= high:
         kept = (low + high) // 2
         candidate = _cut(text, kept)
-        if text_size(candidate) <= limit:
+        if fits(candidate):
             best, low = candidate, kept + 1
         else:
             high = kept - 1
     return best, True
+
+
+def clip_message(text: str, limit: int = ERROR_CHARS) -> tuple[str, bool]:
+    """Return an error's message in at most `limit` characters: it is told up to three times."""
+    return clip(text, limit, 3 * limit)
 
 
 def _cut(text: str, kept: int) -> str:
@@ -77,10 +97,10 @@ def short(text: str, limit: int = NAME_CHARS) -> str:
 
     `…` at its end says that there was more.
     """
-    if len(text) <= limit and text_size(text) <= limit:
+    if len(text) <= limit and written_size(text) <= limit:
         return text
     kept = text[: limit - 1]
-    while (over := text_size(kept) - (limit - 1)) > 0:
+    while (over := written_size(kept) - (limit - 1)) > 0:
         kept = kept[: -max(1, over // _LONGEST_ESCAPE)]
     return kept + "…"
 
@@ -135,7 +155,8 @@ def fit(result: Result, limit: int = FITTED_CHARS) -> Result:
     fitted = drop_in_order(result, limit)
     over = serialized_size(fitted) + NOTES_CHARS - limit
     if over > 0:
-        fitted["content"], _ = clip(fitted["content"], text_size(fitted["content"]) - over)
+        size = text_size(fitted["content"])
+        fitted["content"], _ = clip(fitted["content"], size, size - over)
         mark_omitted(fitted, "content")
     return fitted
 

@@ -69,7 +69,7 @@ def test_a_value_is_shown_whole_or_left_out_and_told(
 
 
 def test_what_is_added_later_never_costs_the_limit_but_the_value() -> None:
-    result = _shown(Structured("valid", json=to_json(["x"] * 9_000)))
+    result = _shown(Structured("valid", json=to_json(["x"] * 7_000)))
     assert "structuredOutput" in result
     result["content"] = "c" * 19_000
     result["toolCalls"] = [{"tool": "bash", "status": "completed"}]

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from opencode_mcp.callers.argument_kinds import MAX_OUTPUT_CHARS
 from opencode_mcp.callers.presenting import present_turn
 from opencode_mcp.callers.shown import Shown
-from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, text_size
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, written_size
 from opencode_mcp.callers.wire import output_schema
 from opencode_mcp.engine.effects import ToolCall
 from opencode_mcp.engine.failures import Failure
@@ -185,7 +185,7 @@ def test_an_answer_is_cut_at_what_the_call_asks_for() -> None:
     answer = "A" * 500 + "Z" * 500
     result = _present(_over(answer=answer), shown=Shown(300))
     shown = result["content"].split("\n\n[session")[0]
-    assert text_size(shown) <= 300
+    assert written_size(shown) <= 300
     assert shown.startswith("AAA")
     assert shown.endswith("ZZZ")
     assert (result.get("truncated"), result.get("omittedFields")) == (True, ["content"])
@@ -263,4 +263,4 @@ def test_an_outage_is_told_within_the_bounds_too() -> None:
     )
     _SHAPE.validate(result)
     assert (result.get("executionState"), result.get("upstreamRead")) == ("unknown", reason)
-    assert len(json.dumps(result, ensure_ascii=False)) < MAX_RESULT_CHARS
+    assert len(json.dumps(result)) < MAX_RESULT_CHARS

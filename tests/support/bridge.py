@@ -98,7 +98,7 @@ class Bridge:
         log.info("%s %.200s -> %s", tool, arguments, block.text)
         self.shapes[tool].validate(structured)
         assert structured["content"] == block.text, "the two halves differ"
-        assert len(json.dumps(structured, ensure_ascii=False)) < _ANSWER_LIMIT
+        assert len(json.dumps(structured)) < _ANSWER_LIMIT
         answer = Answer(structured, block.text, bool(result.is_error))
         _check_identity(answer)
         return answer
