@@ -11,7 +11,7 @@ from opencode_mcp.engine.sections import Changes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opencode_mcp.opencode.whole_messages import WholeMessage
+    from opencode_mcp.opencode.whole_messages import WholeMessage, WholePart
 
 #: the worktree's root where there is no git (tried on 1.18.33)
 _NO_GIT = "/"
@@ -34,8 +34,9 @@ def changes_of(messages: Sequence[WholeMessage]) -> FoundChanges:
     """Return the changes of a turn's own messages.
 
     A compaction splits a turn's changes over several user messages; a file may then be told twice.
-    A step's `patch` part names what it changed at once, the summary follows after the turn; a file
-    that was made and removed again stays in the first and is never in the second (tried).
+    A step names what it changed at once (in its `patch` part, unless it was cut; and so do some
+    tools), the summary follows after the turn. A file that was made and removed again stays in the
+    first and is never in the second (tried); nor is one that git ignores.
     """
     told = [message.info.changes for message in messages if message.info.role == "user"]
     files = tuple(file for changes in told for file in changes or ())
@@ -45,8 +46,8 @@ def changes_of(messages: Sequence[WholeMessage]) -> FoundChanges:
         posixpath.normpath(name)
         for message in messages
         for part in message.parts
-        if part.type == "patch"
-        for name in part.files
+        for name in _named_by(part)
+        if name.startswith(root + "/")
     }
     known = {posixpath.normpath(posixpath.join(root, file.file)) for file in files}
     return FoundChanges(
@@ -55,3 +56,12 @@ def changes_of(messages: Sequence[WholeMessage]) -> FoundChanges:
         is_told=any(changes is not None for changes in told),
         is_behind=bool(named - known),
     )
+
+
+def _named_by(part: WholePart) -> Sequence[str]:
+    """Return the files that a part says were changed, as absolute paths."""
+    if part.type == "patch":
+        return part.files
+    if part.state is not None and part.state.status == "completed":
+        return part.state.metadata.files
+    return ()

@@ -45,21 +45,20 @@ class _Walk:
     """One way back through the history."""
 
     turn: Turn
-    #: prompts of later turns: what stands behind one is not this turn's
-    later: frozenset[str]
+    #: prompts of later turns that were not passed yet: what stands behind one is not this turn's
+    later: set[str]
     limit: int = _FIRST_PAGE
     before: str | None = None
     #: the turn's messages so far, newest first
     kept: list[WholeMessage] = field(default_factory=list)
     room: int = field(default_factory=lambda: MAX_CHARS)
     is_whole: bool = True
-    #: what is kept is this turn's for sure: a later prompt was passed, or there is none
-    is_inside: bool = False
 
     def take(self, message: WholeMessage) -> None:
         """Take the next older message."""
         if message.info.id in self.later:
-            self.kept, self.room, self.is_whole, self.is_inside = [], MAX_CHARS, True, True
+            self.later.remove(message.info.id)
+            self.kept, self.room, self.is_whole = [], MAX_CHARS, True
             return
         is_prompt = message.info.id == self.turn.message_id
         if len(self.kept) >= MAX_MESSAGES and not is_prompt:
@@ -79,12 +78,12 @@ async def read_interval(client: OpencodeClient, turn: Turn, later: frozenset[str
 
     Raises what the client raises; ResponseTooLargeError where a single message is in the way.
     """
-    walk = _Walk(turn, later, is_inside=not later)
+    walk = _Walk(turn, set(later))
     while True:
         try:
             page = await _page(client, walk)
         except ResponseTooLargeError:
-            if walk.is_inside and walk.kept:
+            if walk.kept and not walk.later:  # what is kept is this turn's for sure
                 return await _around_a_gap(client, walk)
             raise
         for message in reversed(page.messages):

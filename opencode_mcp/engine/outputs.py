@@ -1,9 +1,9 @@
 """Read what any turn of a tracked session left, from OpenCode's history by the turn's interval.
 
 Nothing of it is stored, so it is there after a restart and in every process, and gone with its
-session alone. What was read is kept in memory for the next page (`snapshots`): under its snapshot
-id, and, once the turn is proven over, under the turn's own name, since it changes no more. Whether
-the caller may see the session is checked before anything is looked up.
+session alone. What was read is kept in memory for the next page (`snapshots`), and given without
+another read to whoever names its snapshot id, or, once the turn is over, to whoever asks: it
+changes no more. Whether the caller may see the session is checked before anything is looked up.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 DIFF_SETTLE_S = 2.0
 DIFF_POLL_S = 0.1
 _BUSY = RemoteStatus(type="busy")
+#: instead of a snapshot id: what a turn that is over has left for good; a diff comes later
+_FINAL = "final"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +113,14 @@ class Outputs:
         SessionNotFoundError (it ends meanwhile), InstanceUnreachableError, OpencodeError.
         """
         turn = await self._turn(session, number)
-        key = ("output", session.id, str(number), section.value)
-        kept = self._snapshots.find((*key, wanted or ""))
-        if kept is None:
-            kept = await self._read(session, turn, section)
-        if wanted not in {None, kept.snapshot_id}:
+        reading = self._kept(turn, section, wanted) or await self._read(session, turn, section)
+        if wanted not in {None, reading.snapshot_id}:
             msg = (
                 "what that snapshot-id pinned has changed and is not kept any more: begin again at"
                 " offset 0 without snapshot-id"
             )
             raise SnapshotExpiredError(msg, session_id=session.id)
-        return TurnOutput(session, turn, kept)
+        return TurnOutput(session, turn, reading)
 
     async def _turn(self, session: Session, number: int) -> Turn:
         turn = await self._store.turn(session.id, number)
@@ -149,12 +148,17 @@ class Outputs:
         except OpencodeNotFoundError:
             await self._refuse_gone(reached.connection, session)
         reading = Reading(content, is_partial, snapshot_id(digested(content)), observed_at)
-        key = ("output", session.id, str(turn.number), section.value)
-        chars = chars_of(content)
-        self._snapshots.keep((*key, reading.snapshot_id), reading, chars)
-        if _is_on_record_as_over(session, turn) and section is not Section.DIFF:  # that is late
-            self._snapshots.keep((*key, ""), reading, chars)
+        is_final = _is_on_record_as_over(session, turn) and section is not Section.DIFF
+        key = _key(turn, section, _FINAL if is_final else reading.snapshot_id)
+        self._snapshots.keep(key, reading, chars_of(content))
         return reading
+
+    def _kept(self, turn: Turn, section: Section, wanted: str | None) -> Reading | None:
+        """Return what was read before, if it will do."""
+        final = self._snapshots.find(_key(turn, section, _FINAL))
+        if final is not None and wanted in {None, final.snapshot_id}:
+            return final
+        return self._snapshots.find(_key(turn, section, wanted)) if wanted else None
 
     async def _is_over(self, session: Session, turn: Turn) -> bool:
         """Whether nothing more will come of the turn: it is on record, or it is read now."""
@@ -237,6 +241,10 @@ async def _anew(client: OpencodeClient, message: WholeMessage) -> WholeMessage:
         return await client.whole_message(message.info.session_id, message.info.id)
     except OpencodeNotFoundError:
         return message
+
+
+def _key(turn: Turn, section: Section, which: str) -> tuple[str, ...]:
+    return ("output", turn.session_id, str(turn.number), section.value, which)
 
 
 def _is_on_record_as_over(session: Session, turn: Turn) -> bool:

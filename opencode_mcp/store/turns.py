@@ -83,9 +83,10 @@ class Turns(Part):
         )
 
     async def later_prompts(self, turn: Turn) -> frozenset[str]:
-        """Return the ids of the prompts that came after this turn in its session."""
+        """Return the ids of the prompts after this turn's, but for those never taken."""
         rows = await self._database.rows(
-            "SELECT message_id FROM turns WHERE session_id = ? AND number > ?",
+            "SELECT message_id FROM turns WHERE session_id = ? AND number > ?"
+            " AND submission <> 'refused'",
             [turn.session_id, turn.number],
         )
         return frozenset(row["message_id"] for row in rows)

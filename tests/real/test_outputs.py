@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tests.real.support.bridges import RealBridges
     from tests.real.support.sandbox import Sandbox
+    from tests.real.support.witness import Witness
     from tests.support.bridge import Bridge
 
 _MEGABYTE = "".join(f'line {n} of a long answer: é 😀 \\ " · ' for n in range(27_000))
@@ -106,7 +107,7 @@ async def test_right_after_a_turn_its_diff_is_whole(bridge: Bridge, repository: 
 
 
 async def test_what_a_stopped_turn_left_is_there_and_called_partial(
-    bridge: Bridge, repository: Path
+    bridge: Bridge, witness: Witness, repository: Path
 ) -> None:
     script = f"SAY:on it\n{write('new.txt', 'x')}\nTHEN\n{ENDLESS}"
     session_id = await bridge.begin(script, repository)
@@ -116,6 +117,7 @@ async def test_what_a_stopped_turn_left_is_there_and_called_partial(
         return bool(log.structured["toolCallCount"]) and "· completed" in log.text
 
     await eventually(wrote, what="the file is written")
+    await witness.streaming(session_id)  # the next step: what the first one changed is written down
     running = await output(bridge, session_id)
     await bridge.call("opencode-cancel", sessionId=session_id, wait_ms=20_000)
     stopped = await output(bridge, session_id)

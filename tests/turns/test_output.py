@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opencode_mcp.engine import interval
+from opencode_mcp.engine import interval, observing
 from opencode_mcp.opencode import whole_messages
 from tests.support.polling import eventually
 from tests.turns.outputs import echo, output, pages, tool, whole
-from tests.turns.reading import streaming
+from tests.turns.reading import always_busy, streaming
 from tests.twin import Hang, Status
 
 if TYPE_CHECKING:
@@ -200,6 +200,27 @@ async def test_before_anything_was_said_there_is_nothing_yet(
     assert (said.is_error, said.structured["total"], said.structured["partial"]) == (False, 0, True)
 
 
+async def test_an_answer_after_which_opencode_says_busy_may_not_be_all(
+    bridge: Bridge, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case B07: a further step may come."""
+    monkeypatch.setattr(observing, "BUSY_SETTLE_S", 600.0)
+    session_id = await bridge.begin("SAY:it seems", project)
+    busy = always_busy(twin, session_id)
+
+    async def is_answered() -> bool:
+        return any(m["info"].get("finish") == "stop" for m in twin.world.messages(session_id))
+
+    await eventually(is_answered, what="the answer is complete")
+    early = await output(bridge, session_id)
+    busy.release()
+    await bridge.settled(session_id)
+    late = await output(bridge, session_id)
+
+    assert (early.text, early.structured["partial"]) == ("it seems", True)
+    assert (late.text, late.structured["partial"]) == ("it seems", False)
+
+
 async def test_a_snapshot_pins_what_goes_on_changing(
     bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
 ) -> None:
@@ -218,6 +239,7 @@ async def test_a_snapshot_pins_what_goes_on_changing(
     message = twin.world.messages(session_id)[3]
     for part in message["parts"]:
         part["text"] = "quite another text" if part["type"] == "text" else None
+    newest = await output(bridge, session_id)
     kept = await output(bridge, session_id, offset=2, limit=2, snapshot_id=pin)
     other = await bridges.attached()
     lost = await output(other, session_id, offset=2, limit=2, snapshot_id=pin)
@@ -225,7 +247,8 @@ async def test_a_snapshot_pins_what_goes_on_changing(
 
     assert (early.text, kept.text) == ("la", "te")
     assert (lost.is_error, lost.error) == (True, "SNAPSHOT_EXPIRED")
-    assert (anew.text, anew.structured["snapshotId"] != pin) == ("quite another text", True)
+    assert newest.text == anew.text == "quite another text"
+    assert newest.structured["snapshotId"] == anew.structured["snapshotId"] != pin
 
 
 async def test_a_snapshot_is_of_one_section_of_one_turn(bridge: Bridge, project: Path) -> None:
@@ -274,11 +297,21 @@ async def test_a_session_that_was_deleted_in_opencode_has_no_output(
 ) -> None:
     session_id = (await bridge.start("SAY:x", project)).session_id
     twin.world.delete(session_id)
-    foreign = await output(bridge, session_id)
     await bridge.start("SAY:y", project)  # known here, so that a 404 means deleted
     answer = await output(bridge, session_id)
-    assert answer.error == "OUTPUT_UNAVAILABLE", foreign.text
+    assert (answer.is_error, answer.error) == (True, "OUTPUT_UNAVAILABLE")
     assert "deleted there" in answer.text
+
+
+async def test_a_session_that_opencode_does_not_know_may_be_elsewhere(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    """Nobody said that it was deleted: it may be another OpenCode, with other data."""
+    session_id = (await bridge.start("SAY:x", project)).session_id
+    del twin.world.sessions[session_id]
+    answer = await output(bridge, session_id)
+    assert (answer.is_error, answer.error) == (True, "OPENCODE_UNAVAILABLE")
+    assert "other data" in answer.text
 
 
 async def test_a_session_that_ends_while_it_is_read_is_told_as_ended(
@@ -340,7 +373,8 @@ async def test_a_message_too_large_behind_a_turn_is_told_as_too_large(
 ) -> None:
     """There is no way past it: the cursor to what is older comes with it (facts 11.1)."""
     session_id = (await bridge.start("SAY:first", project)).session_id
-    await bridge.call("opencode-reply", sessionId=session_id, prompt=f"SAY:{'x' * 90_000}")
+    for script in (f"{echo('x' * 90_000)}\nTHEN\nSAY:not the first's", "SAY:third"):
+        await bridge.call("opencode-reply", sessionId=session_id, prompt=script)
     monkeypatch.setattr(whole_messages, "MESSAGES_MAX_BYTES", 60_000)
     answer = await output(bridge, session_id, 1)
     assert (answer.is_error, answer.error) == (True, "UPSTREAM_RESPONSE_TOO_LARGE")
@@ -363,12 +397,14 @@ async def test_an_opencode_that_does_not_answer_is_told_as_such(
     assert (await output(bridge, session_id)).text == "x"
 
 
-async def test_a_message_too_large_to_read_costs_only_itself(
-    bridge: Bridge, project: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_message_too_large_to_read_costs_only_what_stands_before_it(
+    bridge: Bridge, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was read when it was small: what stands before it is out of reach (facts 11.1)."""
+    """That is out of reach (facts 11.1). A later prompt that never got there changes nothing."""
     script = f"{echo('x' * 90_000)}\nTHEN\n{echo('small')}\nTHEN\nSAY:the answer"
     session_id = (await bridge.start(script, project)).session_id
+    twin.fail(Status(400), path=r"/prompt_async$")
+    await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:never")
     monkeypatch.setattr(whole_messages, "MESSAGES_MAX_BYTES", 60_000)
     said = await output(bridge, session_id)
     log = await output(bridge, session_id, section="tool-calls")
@@ -376,6 +412,37 @@ async def test_a_message_too_large_to_read_costs_only_itself(
     assert (said.text, said.structured["partial"]) == ("the answer", False)
     assert (log.structured["toolCallCount"], log.structured["partial"]) == (1, True)
     assert "echo small" in log.text
+
+
+async def test_what_later_turns_left_takes_no_room_from_an_earlier_one(
+    bridge: Bridge, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interval, "MAX_CHARS", 3_000)
+    monkeypatch.setattr(interval, "MAX_MESSAGES", 5)
+    session_id = (await bridge.start(f"{echo('first')}\nTHEN\nSAY:x", project)).session_id
+    steps = "\nTHEN\n".join(echo(f"{n}-" + "x" * 1_000) for n in range(6))
+    await bridge.call("opencode-reply", sessionId=session_id, prompt=f"{steps}\nTHEN\nSAY:y")
+    log = await output(bridge, session_id, 1, section="tool-calls")
+    later = await output(bridge, session_id, 2, section="tool-calls")
+
+    assert "output:\nfirst\n" in log.text
+    assert (log.structured["toolCallCount"], log.structured["partial"]) == (1, False)
+    assert (later.structured["toolCallCount"], later.structured["partial"]) == (4, True)
+
+
+async def test_a_turn_that_was_compacted_in_its_middle_is_one_turn(
+    bridge: Bridge, twin: Twin, project: Path
+) -> None:
+    session_id = (await bridge.start("SAY:x", project)).session_id
+    twin.compact_next(session_id)
+    script = f"{echo('one')}\nTHEN\n{echo('two')}\nTHEN\nSAY:after all"
+    reply = await bridge.call("opencode-reply", sessionId=session_id, prompt=script)
+    said = await output(bridge, session_id, 2)
+    log = await output(bridge, session_id, 2, section="tool-calls")
+
+    assert said.text in reply.text
+    assert log.structured["toolCallCount"] == reply.structured["toolCallCount"]
+    assert "echo one" in log.text
 
 
 async def test_of_a_turn_beyond_the_bound_the_oldest_details_are_left_out(

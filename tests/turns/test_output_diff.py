@@ -100,13 +100,19 @@ def _without_diffs(prompt: Json) -> object:
     return summary
 
 
+@pytest.mark.parametrize("told_by", ["patch", "tool"])
 async def test_a_diff_that_lacks_what_a_step_changed_is_partial(
-    bridge: Bridge, twin: Twin, repository: Path, monkeypatch: pytest.MonkeyPatch
+    bridge: Bridge,
+    twin: Twin,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told_by: str,
 ) -> None:
-    """As of a command that was cut: its step tells the file, the diff never does (tried)."""
+    """As of a step that was cut: its parts name the file, the diff never does (tried)."""
     monkeypatch.setattr(outputs, "DIFF_SETTLE_S", 0.0)
     session_id = (await bridge.start(f"{write('a', 'x')}\nTHEN\nSAY:1", repository)).session_id
-    prompt = twin.world.messages(session_id)[0]
+    prompt, step, *_ = twin.world.messages(session_id)
+    step["parts"] = [part for part in step["parts"] if part["type"] == told_by]
     summary = _without_diffs(prompt)
     early = await output(bridge, session_id, section="diff")
     prompt["info"]["summary"] = summary
