@@ -71,6 +71,11 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @property
+    def references(self) -> dict[str, str]:
+        """The ids of a session that were given, by their names on the wire."""
+        return {}
+
     @classmethod
     def tool_schema(cls, **changes: dict[str, Any]) -> dict[str, Any]:
         """Return the input schema: no titles, no `null` branches; `changes` by property."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_types import InputRequiredResult, ToolAnnotations
 
-from opencode_mcp.callers import texts
+from opencode_mcp.callers import codex_answers, codex_texts, texts, wire
 from opencode_mcp.callers.approving import rule_properties
 from opencode_mcp.callers.argument_kinds import Arguments
 from opencode_mcp.callers.arguments import (
@@ -17,12 +17,18 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
+from opencode_mcp.callers.arguments_codex import CodexArguments, CodexReplyArguments
 from opencode_mcp.callers.arguments_reading import StatusArguments
+from opencode_mcp.callers.codex import CodexTools
 from opencode_mcp.callers.progress import Reporter
+from opencode_mcp.callers.tool import to_tool_result
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
 from opencode_mcp.callers.wire import Result
 
 if TYPE_CHECKING:
+    from fastmcp.tools.base import ToolResult
+
+    from opencode_mcp.callers.service import Service
     from opencode_mcp.settings import Settings
 
 Handler = Callable[[Any, Reporter], Awaitable[Result | InputRequiredResult]]
@@ -35,6 +41,8 @@ NAMES = (
     "opencode-approve",
     "opencode-end",
 )
+#: offered only with CODEX_TOOLS
+CODEX_NAMES = ("codex", "codex-reply")
 
 
 class Row(NamedTuple):
@@ -46,10 +54,20 @@ class Row(NamedTuple):
     model: type[Arguments]
     handler: Handler
     hints: ToolAnnotations
+    output: Callable[[], dict[str, Any]] = wire.output_schema
+    #: from a result, and the arguments as they came
+    shape: Callable[[Result, dict[str, Any]], ToolResult] = to_tool_result
+
+
+def names(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the tools that are offered."""
+    return NAMES + (CODEX_NAMES if settings.codex_tools else ())
 
 
 def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
     """Return what the settings change in a tool's input schema: real limits and defaults."""
+    if tool in CODEX_NAMES:
+        return {}  # exactly what Codex listed
     wait_s = 0 if tool == "opencode-status" else settings.default_wait_seconds
     return {
         "timeout-seconds": {
@@ -74,6 +92,7 @@ def words(settings: Settings) -> dict[str, object]:
         "cancelling": "Cancelling this call" + (", or closing its stream," if is_http else ""),
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
+        "turn_s": settings.turn_timeout_seconds,
         "ask_s": settings.approval_timeout_seconds,
         "cleanup_s": settings.cleanup_timeout_seconds,
     }
@@ -88,8 +107,14 @@ def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
     )
 
 
+def rows(service: Service) -> list[Row]:
+    """Return the tools that are offered, in the order in which they are listed."""
+    codex = codex_table(CodexTools(service)) if service.settings.codex_tools else []
+    return [*table(Tools(service)), *codex]
+
+
 def table(tools: Tools) -> list[Row]:
-    """Return the tools in the order in which they are listed."""
+    """Return the tools that are always there."""
     runs = _hints(reads=False, destroys=True, repeats=False)
     looks = _hints(reads=True, destroys=False, repeats=True)
     ends = _hints(reads=False, destroys=True, repeats=True)
@@ -101,4 +126,18 @@ def table(tools: Tools) -> list[Row]:
         Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
         Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
         Row(NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
+    ]
+
+
+def codex_table(tools: CodexTools) -> list[Row]:
+    """Return the tools for callers of the Codex MCP server."""
+    runs = _hints(reads=False, destroys=True, repeats=False)
+    start, reply = codex_texts.CODEX, codex_texts.CODEX_REPLY
+    plain = [
+        Row(CODEX_NAMES[0], "Codex", start, CodexArguments, tools.codex, runs),
+        Row(CODEX_NAMES[1], "Codex Reply", reply, CodexReplyArguments, tools.codex_reply, runs),
+    ]
+    return [
+        row._replace(output=codex_answers.output_schema, shape=codex_answers.to_codex_result)
+        for row in plain
     ]

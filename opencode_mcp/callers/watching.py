@@ -40,6 +40,7 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
     *,
     owns: bool,
     answers: bool = True,
+    returns_open: bool = True,
 ) -> Result | InputRequiredResult:
     """Wait until the turn is over or waits for the caller, at most `wait_s`, and present it.
 
@@ -47,11 +48,14 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
 
     If the client cancels the call that owns the turn (`owns`), the operator's rule decides about
     the turn; a call that merely watches only lets go. Whose session it is not (`answers` false)
-    is not asked what its owner's person must answer.
+    is not asked what its owner's person must answer. A call that cannot be followed by another
+    (`returns_open` false) has rejected what its person cannot be asked any more.
     """
     person = person_of(reporter.context)
     try:
-        watching = _watch(engine, keeper, person, reporter, wait_s, answers=answers)
+        watching = _watch(
+            engine, keeper, person, reporter, wait_s, answers=answers, returns_open=returns_open
+        )
         asked = await engine.closing.until(watching)
     except asyncio.CancelledError:
         if owns:
@@ -68,6 +72,7 @@ async def _watch(  # noqa: PLR0913 - as watch_turn
     wait_s: float,
     *,
     answers: bool,
+    returns_open: bool,
 ) -> InputRequiredResult | None:
     """Wait until there is something to say; return what a person must be asked by returning it."""
     clock = engine.clock
@@ -76,7 +81,7 @@ async def _watch(  # noqa: PLR0913 - as watch_turn
         await reporter.tell(0.0, f"turn {keeper.turn.number} of {keeper.session.id} is running")
 
     def is_to_ask() -> bool:
-        return answers and is_for_a_person(keeper) and may_ask(person)
+        return answers and is_for_a_person(keeper) and (may_ask(person) or not returns_open)
 
     while (is_to_ask() or not is_news(keeper)) and (
         (left := started + wait_s - clock.monotonic()) > 0

@@ -88,6 +88,12 @@ def advise(error: Exception | None, settings: Settings) -> str:
 
 def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, action: str) -> str:
     """Return the text of a turn: the answer first, then what it is, then the next call."""
+    foot = f"[session {session.id} · turn {turn.number} · {verdict.status.value}] {action}"
+    return "\n\n".join([*told(verdict, answer), foot])
+
+
+def told(verdict: Verdict, answer: str) -> list[str]:
+    """Return what came of a turn, a paragraph each: the answer first."""
     lines = [answer] if answer.strip() else []
     if verdict.failure:
         lines.append(_fault_text(verdict.failure))
@@ -99,8 +105,7 @@ def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, act
     lines.extend(_waits(verdict))
     if verdict.retry and verdict.retry.message:
         lines.append(f"OpenCode retries the provider: {verdict.retry.message[:300]}")
-    foot = f"[session {session.id} · turn {turn.number} · {verdict.status.value}] {action}"
-    return "\n\n".join([*lines, foot])
+    return lines
 
 
 def _fault_text(failure: Failure) -> str:

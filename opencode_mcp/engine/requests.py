@@ -8,6 +8,14 @@ from opencode_mcp.records import ApprovalPolicy, Principal, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
+class LooseModel:
+    """A model as `provider/model`, or by its bare name; `preferred`: the provider to prefer."""
+
+    name: str
+    preferred: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StartRequest:
     """Start a session in `directory` and run its first turn. Times in seconds."""
 
@@ -23,6 +31,8 @@ class StartRequest:
     title: str | None = None
     sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
     approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
+    #: instead of `model`: a name that may lack its provider
+    loose_model: LooseModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
