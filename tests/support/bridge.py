@@ -171,7 +171,7 @@ def _check_codex(structured: Json, text: str) -> None:
     """Contract §2: `codex` and `codex-reply` answer this and nothing else, on errors too."""
     assert set(structured) == {"threadId", "content"}
     assert text.startswith(structured["content"])
-    assert len(json.dumps(text)) <= _ANSWER_LIMIT
+    assert len(json.dumps(text, ensure_ascii=False)) <= _ANSWER_LIMIT
     thread_id = structured["threadId"]
     assert thread_id[:99] in text, "a reader of the text alone cannot go on"
 
