@@ -28,8 +28,8 @@ _NEXT = {
     "failed": f"Look at the error, then {_GO_ON}",
     "cancelled": f"The turn was cut short; its effects so far stay: {_GO_ON}",
     "timeout": f"The turn was stopped at its time limit; its effects so far stay: {_GO_ON}",
-    "running": "The turn is not over and goes on: opencode-status with this threadId looks again;"
-    " do not send the prompt again.",
+    "running": "The turn is not over: opencode-status with this threadId tells what comes of it. Do"
+    " not send the prompt again.",
     "stopping": "The turn was asked to stop and has not been seen to stop yet: opencode-status with"
     " this threadId looks again.",
     "waiting_for_approval": "The turn waits for an answer: opencode-approve with this threadId"

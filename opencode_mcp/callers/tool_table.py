@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_types import InputRequiredResult, ToolAnnotations
 
-from opencode_mcp.callers import codex_answers, codex_texts, texts, wire
+from opencode_mcp.callers import texts, wire
 from opencode_mcp.callers.approving import rule_properties
 from opencode_mcp.callers.argument_kinds import Arguments
 from opencode_mcp.callers.arguments import (
@@ -17,9 +17,7 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
-from opencode_mcp.callers.arguments_codex import CodexArguments, CodexReplyArguments
 from opencode_mcp.callers.arguments_reading import StatusArguments
-from opencode_mcp.callers.codex import CodexTools
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tool import to_tool_result
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
@@ -98,7 +96,8 @@ def words(settings: Settings) -> dict[str, object]:
     }
 
 
-def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
+def hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
+    """Return all four hints; every tool's world is open."""
     return ToolAnnotations(
         read_only_hint=reads,
         destructive_hint=destroys,
@@ -109,15 +108,19 @@ def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
 
 def rows(service: Service) -> list[Row]:
     """Return the tools that are offered, in the order in which they are listed."""
-    codex = codex_table(CodexTools(service)) if service.settings.codex_tools else []
-    return [*table(Tools(service)), *codex]
+    listed = table(Tools(service))
+    if service.settings.codex_tools:
+        from opencode_mcp.callers.codex_table import codex_table  # noqa: PLC0415 - few want it
+
+        listed.extend(codex_table(service))
+    return listed
 
 
 def table(tools: Tools) -> list[Row]:
     """Return the tools that are always there."""
-    runs = _hints(reads=False, destroys=True, repeats=False)
-    looks = _hints(reads=True, destroys=False, repeats=True)
-    ends = _hints(reads=False, destroys=True, repeats=True)
+    runs = hints(reads=False, destroys=True, repeats=False)
+    looks = hints(reads=True, destroys=False, repeats=True)
+    ends = hints(reads=False, destroys=True, repeats=True)
     start = "Start an OpenCode session"
     return [
         Row(NAMES[0], start, texts.OPENCODE, StartArguments, tools.start, runs),
@@ -126,18 +129,4 @@ def table(tools: Tools) -> list[Row]:
         Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
         Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
         Row(NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
-    ]
-
-
-def codex_table(tools: CodexTools) -> list[Row]:
-    """Return the tools for callers of the Codex MCP server."""
-    runs = _hints(reads=False, destroys=True, repeats=False)
-    start, reply = codex_texts.CODEX, codex_texts.CODEX_REPLY
-    plain = [
-        Row(CODEX_NAMES[0], "Codex", start, CodexArguments, tools.codex, runs),
-        Row(CODEX_NAMES[1], "Codex Reply", reply, CodexReplyArguments, tools.codex_reply, runs),
-    ]
-    return [
-        row._replace(output=codex_answers.output_schema, shape=codex_answers.to_codex_result)
-        for row in plain
     ]
