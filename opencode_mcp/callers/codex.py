@@ -104,7 +104,7 @@ class CodexTools(Tools):
         self, engine: Engine, keeper: Keeper, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """Watch a turn until it is over, and so much longer than its limit as a stop may take."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
+        from opencode_mcp.callers.watching import verdict_now, watch_turn  # noqa: PLC0415
 
         settings = self._service.settings
         left_s = (keeper.turn.deadline_at - engine.clock.now()).total_seconds()
@@ -115,7 +115,7 @@ class CodexTools(Tools):
         )
         if isinstance(result, InputRequiredResult):
             return result
-        return say_what_came(result, keeper.verdict, max_chars)
+        return say_what_came(result, verdict_now(engine, keeper), max_chars)
 
     async def _absolute(self, cwd: str | None) -> str | None:
         """Return a folder; a relative one counts from the default folder, as with Codex."""

@@ -98,7 +98,7 @@ async def _watch(  # noqa: PLR0913 - as watch_turn
 def present_keeper(engine: Engine, keeper: Keeper, *, max_chars: int) -> Result:
     """Return the result for a turn as its keeper knows it."""
     now = engine.clock.now()
-    verdict = _with_exit(engine, keeper)
+    verdict = verdict_now(engine, keeper)
     result = present_turn(keeper.session, keeper.turn, verdict, max_chars=max_chars, now=now)
     if keeper.trouble and not keeper.verdict.is_over:
         result["executionState"] = "unknown"
@@ -111,8 +111,8 @@ def present_keeper(engine: Engine, keeper: Keeper, *, max_chars: int) -> Result:
     return result
 
 
-def _with_exit(engine: Engine, keeper: Keeper) -> Verdict:
-    """Say what our exit means for a turn that runs: its caller cannot ask us any more."""
+def verdict_now(engine: Engine, keeper: Keeper) -> Verdict:
+    """Return what is known of a turn, with what our exit means for it: nobody can ask us then."""
     verdict = keeper.verdict
     if verdict.is_over or not engine.closing.is_begun:
         return verdict

@@ -14,6 +14,7 @@ from fastmcp.client.elicitation import ElicitResult
 
 from opencode_mcp.callers.eliciting import ASKED_TOO_OFTEN
 from tests.turns.cancels import ENDLESS, eventually_quiet, running
+from tests.turns.exits import leave, serving
 from tests.turns.reading import nothing_runs, only_session, said, streaming, submissions
 from tests.turns.test_exit import QUESTION
 from tests.twin import Hang, Status
@@ -281,6 +282,25 @@ async def test_a_huge_answer_stays_within_its_bounds(bridges: Bridges, project: 
     answer = await codex.call("codex", prompt="SAY:" + "\x01" * 40_000, cwd=str(project))
     assert "characters left out" in answer.content
     assert not answer.is_error
+
+
+async def test_an_exit_answers_who_waits_with_the_thread(
+    bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
+) -> None:
+    async with serving(bridges, tmp_path, CODEX_TOOLS="true") as server:
+        server.call(1, "codex", prompt="HANG", cwd=str(project))
+        await streaming(twin)
+        code = await leave(server, "eof")
+        (answer,) = server.answers(1)
+        said = answer["result"]["structuredContent"]
+
+        assert code == 0
+        assert answer["result"]["isError"] is True
+        assert set(said) == {"threadId", "content"}
+        assert said["threadId"] == only_session(twin)
+        assert "shutting down" in said["content"]
+        assert "opencode-status" in said["content"]
+        await nothing_runs(twin)
 
 
 # --- cancelling
