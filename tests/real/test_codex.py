@@ -79,4 +79,4 @@ async def test_a_bare_model_name_finds_its_provider(
     assert request is not None
     assert request.model == "two"
     assert refused.is_error
-    assert "scripted/" in refused.content
+    assert "is not offered by OpenCode" in refused.content

@@ -17,7 +17,7 @@ from tests.turns.cancels import ENDLESS, eventually_quiet, running
 from tests.turns.exits import leave, serving
 from tests.turns.reading import nothing_runs, only_session, said, streaming, submissions
 from tests.turns.test_exit import QUESTION
-from tests.twin import Hang, Status
+from tests.twin import Body, Hang, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,6 +164,21 @@ async def test_a_bare_model_name_means_the_one_that_is_offered(codex: Bridge, tw
     (sent,) = [seen.body for seen in twin.requests if seen.line.endswith("/prompt_async")]
     assert sent is not None
     assert sent["model"] == {"providerID": "scripted", "modelID": "two"}
+
+
+async def test_the_operators_default_model_decides_where_a_bare_name_is_offered_twice(
+    bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    models = {name: {"id": name} for name in ("one", "two")}
+    offered = {"providers": [{"id": who, "models": models} for who in ("other", "scripted")]}
+    twin.fail(Body(json.dumps(offered).encode()), path=r"^/config/providers$", times=None)
+    codex = await bridges.attached(CODEX_TOOLS="true", DEFAULT_MODEL="scripted/one")
+    for more in ({"model": "two"}, {}):
+        answer = await codex.call("codex", prompt="SAY:x", cwd=str(project), **more)
+        assert not answer.is_error
+    sent = [seen.body for seen in twin.requests if seen.line.endswith("/prompt_async")]
+    assert [body and body["model"]["modelID"] for body in sent] == ["two", "one"]
+    assert {body and body["model"]["providerID"] for body in sent} == {"scripted"}
 
 
 async def test_a_model_that_is_not_offered_is_refused_and_the_offered_are_named(
