@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.outcome import Verdict
 
 #: leaves room for the id, so that either half stays under 45,000 (contract §3)
-_MAX_CONTENT_CHARS = 44_000
+_MAX_CONTENT_CHARS = 43_500
 _MAX_SHOWN_ID_CHARS = 100
 _GO_ON = "continue with codex-reply and this threadId, or end the thread with opencode-end."
 _NEXT = {

@@ -13,6 +13,7 @@ import pytest
 from fastmcp import Client
 
 from opencode_mcp.app.runtime import open_runtime
+from opencode_mcp.callers.codex_answers import to_codex_result
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.callers.tool_table import CODEX_NAMES, NAMES
 from opencode_mcp.settings import load_settings
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from fastmcp.client.client import CallToolResult
     from mcp_types import Tool
+
+    from opencode_mcp.callers.wire import Result
 
 _TEXT = {"type": "string"}
 _CODEX = {
@@ -256,3 +259,13 @@ async def test_resources_and_prompts_are_answered(client: Client[Any]) -> None:
     assert await client.list_resources() == []
     assert await client.list_resource_templates() == []
     assert await client.list_prompts() == []
+
+
+def test_either_half_stays_within_its_bounds_whatever_a_result_holds() -> None:
+    """Contract §3: 45,000 characters, as our server writes them."""
+    result: Result = {"kind": "turn", "status": "completed", "content": "\x01" * 90_000}
+    result["threadId"] = "\x01" * 200
+    shaped = to_codex_result(result, {})
+    assert shaped.content[0].type == "text"
+    for half in (shaped.structured_content, shaped.content[0].text):
+        assert len(json.dumps(half, ensure_ascii=False)) < 45_000
