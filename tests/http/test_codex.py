@@ -154,6 +154,9 @@ async def test_they_are_counted_by_their_own_names(server: HttpServer, alice: Br
         lines = [line for line in text.splitlines() if f'result="{result}"' in line]
         return [line for line in lines if line.startswith("opencode_mcp_tool_calls_total")]
 
+    # a series that begins at 0 is there before its first call: nothing here fails so
+    never = await counted("INTERNAL")
+    assert [sum(f'tool="{name}"' in line for line in never) for name in CODEX_NAMES] == [1, 1]
     before = await counted("ok")
     answer = await alice.call("codex", prompt="SAY:x")
     await alice.call("codex-reply", threadId=answer.thread_id, prompt="STATUS:401")
