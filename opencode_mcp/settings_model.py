@@ -161,6 +161,10 @@ class Settings(ServingSettings):
         le=1000,
         description="so many answers in a row without progress stop a turn (0: never)",
     )
+    codex_tools: bool = Field(
+        default=False,
+        description="also offer `codex` and `codex-reply`, for callers of the Codex MCP server",
+    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Choice] = Field(
         "info", description="the least level that is logged, to standard error"
     )

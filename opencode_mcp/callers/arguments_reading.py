@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from opencode_mcp.callers.argument_kinds import (
+    DETAIL_TEXT,
     MAX_BATCH,
     MAX_OUTPUT_PAGE,
     MAX_PAGE,
     MAX_WAIT_S,
-    OUTPUT_TEXT,
     Arguments,
     Name,
     NotBool,
@@ -30,7 +30,7 @@ class StatusArguments(SessionReference):
         None,
         alias="wait-seconds",
         description="With ids: how long this call watches, in seconds, until there is news: a turn"
-        " is over or waits for an answer. 0, the default, answers with what is known now.",
+        " is over or waits for an answer. 0, the default, answers at once.",
     )
     wait_for: Literal["any", "all"] | None = Field(
         None,
@@ -43,13 +43,11 @@ class StatusArguments(SessionReference):
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
         None, description="Without an id: how many sessions to list. Default 20."
     )
-    detail: Literal["standard", "compact"] | None = Field(
-        None, description="`compact`: without tool calls, files, costs and times."
-    )
+    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
     max_output_chars: OutputChars | None = Field(
         None,
         alias="max-output-chars",
-        description=f"With ids: {OUTPUT_TEXT[0].lower()}{OUTPUT_TEXT[1:]}. Several share what there"
+        description="With ids: how long an answer may be, as in opencode. Several share what there"
         " is room for.",
     )
 

@@ -9,18 +9,24 @@ from opencode_mcp.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opencode_mcp.callers.argument_kinds import SessionReference
+    from opencode_mcp.callers.argument_kinds import Arguments
     from opencode_mcp.callers.arguments import ReplyArguments, StartArguments
     from opencode_mcp.callers.arguments_reading import OutputArguments, StatusArguments
 
 
-def one_reference(arguments: SessionReference) -> str:
-    """Return the one id that was given. Raises InvalidArgumentError for none or several."""
+ID_NAMES = ("sessionId", "threadId", "conversationId")
+
+
+def one_reference(arguments: Arguments, names: tuple[str, ...] = ID_NAMES) -> str:
+    """Return the one id that was given. Raises InvalidArgumentError for none or several.
+
+    `names`: those under which the tool takes it.
+    """
     given = arguments.references
     if len(given) == 1:
         return next(iter(given.values()))
     what = f"{' and '.join(given)} were given" if given else "none was given"
-    msg = f"give exactly one of sessionId, threadId, conversationId ({what})"
+    msg = f"give exactly one of {', '.join(names)} ({what})"
     raise InvalidArgumentError(msg)
 
 

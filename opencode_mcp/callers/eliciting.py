@@ -43,8 +43,9 @@ log = logging.getLogger(__name__)
 
 NO_PERSON = (
     "this client cannot ask a person through this connection (no MCP elicitation): start the"
-    " session with approval-policy caller and answer with opencode-approve"
+    " session by opencode with approval-policy caller and answer with opencode-approve"
 )
+ASKED_TOO_OFTEN = "the person at the client cannot be asked any more in this call"
 #: a client gives up after 10 repetitions of one call; then opencode-status goes on
 _MAX_ROUNDS = 8
 #: so long an ask that was returned to one client is not shown to another
@@ -124,13 +125,15 @@ async def attend(
 ) -> InputRequiredResult | None:
     """Have one ask answered, for at most `left_s` seconds; one at a time, in all calls together.
 
-    Returns what the call must return at once, or None: look again.
+    Returns what the call must return at once, or None: look again. What nobody can be asked is
+    rejected, and so is what the person cannot be asked any more.
     """
-    if person is None:
+    if person is None or not may_ask(person):
+        why = NO_PERSON if person is None else ASKED_TOO_OFTEN
         with suppress(OpencodeError):  # the keeper tells of the trouble; look again
             for ask_id in list(keeper.approvals.waiting):
                 client = keeper.connection.client
-                await keeper.approvals.reject(client, ask_id, NO_PERSON, by=AnsweredBy.NO_PERSON)
+                await keeper.approvals.reject(client, ask_id, why, by=AnsweredBy.NO_PERSON)
             await keeper.refresh()
         return None
     waiting = keeper.approvals.next_to_show()

@@ -12,9 +12,8 @@ end what you no longer need. When an answer says `running`, the turn goes on: lo
 opencode-status, never send the prompt again."""
 
 OPENCODE = """\
-Start a new OpenCode session in a folder and run its first turn there: an autonomous coding agent \
-that reads and edits files and runs commands. Use opencode-reply to go on with a session that \
-exists.
+Start a new OpenCode session in a folder and run its first turn there: a coding agent that reads \
+and edits files and runs commands. Use opencode-reply to go on with a session that exists.
 
 Returns the agent's answer and a sessionId. The call watches the turn for wait-seconds; if it is \
 not over by then, the answer is `running` (not an error) and the turn goes on: call \
@@ -83,10 +82,10 @@ that the agent got leave, not that what it did then worked. Repeating the same a
 is given once."""
 
 OUTPUT = """\
-Page through all that one turn left: its whole answer, its log of tool calls with their inputs and \
-outputs, its structured output, or its diff. Use it when a result was `truncated`, or to look at \
-what an agent did; where a turn stands, opencode-status tells. Changes nothing; works for any turn \
-of a session that has not been ended, also after restarts.
+Page through all that one turn left: its whole answer, its tool calls with inputs and outputs, its \
+structured output, or its diff. Use it when a result was `truncated`, or to look at what an agent \
+did; where a turn stands, opencode-status tells. Changes nothing; works for any turn of a session \
+that has not been ended, also after restarts.
 
 content is exactly the page's text: pages put together are the whole, without gap or overlap. \
 offset, limit and total count Unicode code points; for diff-view stat, files. A page may be \
@@ -96,8 +95,8 @@ which pins the content. SNAPSHOT_EXPIRED: it has changed; begin again without sn
 too large to read). toolCalls and diff list what begins on the page.
 
 OUTPUT_NOT_READY: wait with opencode-status, then repeat. OUTPUT_UNAVAILABLE: the turn left no \
-such thing, and repeating does not help (a diff needs a git folder; it shows a rename as deletion \
-and addition, a binary file without patch). TURN_NOT_FOUND names the turns there are."""
+such thing, and repeating does not help (a diff needs a git folder). TURN_NOT_FOUND names the \
+turns there are."""
 
 END = """\
 End a session: stop its running turn, reject what waits, {action} it in OpenCode with its \

@@ -11,7 +11,7 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp_types import InputRequiredResult, TextContent
 from pydantic import Field, ValidationError
 
-from opencode_mcp.callers.argument_kinds import Arguments, SessionReference
+from opencode_mcp.callers.argument_kinds import Arguments
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.request_ids import repeatable_call, with_request
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: tools whose errors tell whether their prompt may be sent again
-SUBMITTING = ("opencode", "opencode-reply")
+SUBMITTING = ("opencode", "opencode-reply", "codex", "codex-reply")
 _RESEND: dict[str, ResendSafety] = {
     "SUBMISSION_UNCONFIRMED": "unknown",
     "INTERNAL": "unknown",
@@ -49,6 +49,8 @@ class ModelTool(Tool):
     handler: Any = Field(exclude=True)
     settings: Any = Field(exclude=True)
     closing: Any = Field(exclude=True)
+    #: makes of a result, and of the arguments as they came, what the caller gets
+    shape: Any = Field(exclude=True)
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Answer a call, and tell the log and the metrics of it."""
@@ -62,7 +64,8 @@ class ModelTool(Tool):
                 report.over_for_input()
                 return InputRequiredToolResult(result)
             report.over(result)
-        return to_tool_result(result)
+        shaped: ToolResult = self.shape(result, arguments)
+        return shaped
 
     async def _answer(
         self, arguments: dict[str, Any], reporter: Reporter, report: CallReport
@@ -115,11 +118,11 @@ class ModelTool(Tool):
 
 def named_session(arguments: Arguments) -> str | None:
     """Return the id that a caller gave, if it was just one."""
-    given = arguments.references if isinstance(arguments, SessionReference) else {}
+    given = arguments.references
     return next(iter(given.values())) if len(given) == 1 else None
 
 
-def to_tool_result(result: Result) -> ToolResult:
+def to_tool_result(result: Result, _arguments: object = None) -> ToolResult:
     """Return a result as MCP carries it: the structured object, and its text as one block.
 
     Each is bounded where it is made; this is the net below them, so that none is ever larger.

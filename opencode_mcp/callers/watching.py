@@ -43,6 +43,7 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
     *,
     owns: bool,
     answers: bool = True,
+    returns_open: bool = True,
 ) -> Result | InputRequiredResult:
     """Wait until the turn is over or waits for the caller, at most `wait_s`, and present it.
 
@@ -50,11 +51,14 @@ async def watch_turn(  # noqa: PLR0913 - a turn, who watches it, and for how lon
 
     If the client cancels the call that owns the turn (`owns`), the operator's rule decides about
     the turn; a call that merely watches only lets go. Whose session it is not (`answers` false)
-    is not asked what its owner's person must answer.
+    is not asked what its owner's person must answer. A call that cannot be followed by another
+    (`returns_open` false) has rejected what its person cannot be asked any more.
     """
     person = person_of(reporter.context)
     try:
-        watching = _watch(engine, keeper, person, reporter, wait_s, answers=answers)
+        watching = _watch(
+            engine, keeper, person, reporter, wait_s, answers=answers, returns_open=returns_open
+        )
         asked = await engine.closing.until(watching)
     except asyncio.CancelledError:
         if owns:
@@ -72,6 +76,7 @@ async def _watch(  # noqa: PLR0913 - as watch_turn
     wait_s: float,
     *,
     answers: bool,
+    returns_open: bool,
 ) -> InputRequiredResult | None:
     """Wait until there is something to say; return what a person must be asked by returning it."""
     clock = engine.clock
@@ -81,7 +86,7 @@ async def _watch(  # noqa: PLR0913 - as watch_turn
         await reporter.tell(f"turn {keeper.turn.number} of {keeper.session.id} is running")
 
     def is_to_ask() -> bool:
-        return answers and is_for_a_person(keeper) and may_ask(person)
+        return answers and is_for_a_person(keeper) and (may_ask(person) or not returns_open)
 
     while (is_to_ask() or not is_news(keeper)) and (
         (left := started + wait_s - clock.monotonic()) > 0
@@ -101,7 +106,7 @@ def present_keeper(engine: Engine, keeper: Keeper, shown: Shown) -> Result:
     return present_turn(
         keeper.session,
         keeper.turn,
-        _with_exit(engine, keeper),
+        verdict_now(engine, keeper),
         shown,
         now=engine.clock.now(),
         upstream_read=_degraded(keeper),
@@ -120,8 +125,8 @@ def _degraded(keeper: Keeper) -> Degraded | None:
     }
 
 
-def _with_exit(engine: Engine, keeper: Keeper) -> Verdict:
-    """Say what our exit means for a turn that runs: its caller cannot ask us any more."""
+def verdict_now(engine: Engine, keeper: Keeper) -> Verdict:
+    """Return what is known of a turn, with what our exit means for it: nobody can ask us then."""
     verdict = keeper.verdict
     if verdict.is_over or not engine.closing.is_begun:
         return verdict

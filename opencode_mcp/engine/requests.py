@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class LooseModel:
+    """A model as `provider/model`, or by its bare name; `preferred`: the provider to prefer."""
+
+    name: str
+    preferred: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StartRequest:
     """Start a session in `directory` and run its first turn. Times in seconds."""
 
@@ -34,6 +42,8 @@ class StartRequest:
     approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
     #: the request-id that the turn is bound to
     claim: RequestClaim | None = None
+    #: instead of `model`: a name that may lack its provider
+    loose_model: LooseModel | None = None
 
 
 @dataclass(frozen=True, slots=True)

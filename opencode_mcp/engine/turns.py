@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.admission import check_choice, warm
 from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
+from opencode_mcp.engine.model_names import with_full_model
 from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
 from opencode_mcp.engine.sandboxes import denied_permissions
@@ -73,6 +74,7 @@ class Turns:
         """
         connection = await self._instances.own()
         await warm(connection, directory)
+        request = await with_full_model(connection.client, directory, request)
         await check_choice(connection.client, directory, model=request.model, agent=request.agent)
         start = StartIntent(
             token=new_token(),
