@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opencode_mcp.callers.answers import fault_of
 from opencode_mcp.callers.presenting import ending_state, present_turn, present_view
 from opencode_mcp.callers.shown import Shown
-from opencode_mcp.callers.sizing import ERROR_CHARS, short
+from opencode_mcp.callers.sizing import clip_message, short
 from opencode_mcp.callers.wording import foot, next_call
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.engine.overview import View
@@ -84,7 +84,7 @@ def _what_was_done(cancelled: Cancelled, over: Verdict | None) -> str:
     if cancelled.already_done:
         said = "The turn was over before this call; nothing was sent."
     elif cancelled.fault:
-        why = short(str(cancelled.fault), ERROR_CHARS)
+        why = clip_message(str(cancelled.fault))[0]
         said = f"{cancelled.fault.name}: the abort could not be sent: {why}"
     elif over is None and cancelled.session.ending:
         said = "The session is being ended, which stops the turn."

@@ -29,8 +29,8 @@ APPROVALS = 10
 #: what `truncated` and `omittedFields` may still take
 NOTES_CHARS = 300
 
-#: a control character, as JSON: no character takes more
-_LONGEST_ESCAPE = 6
+#: a character beyond the first 65,536, as JSON: no character takes more
+_LONGEST_ESCAPE = 12
 #: what goes first when a result is too large; the answer itself is the last to shrink
 _DROP_ORDER = ("structuredOutput", "toolCalls", "filesChanged")
 
@@ -93,16 +93,21 @@ def _cut(text: str, kept: int) -> str:
 
 
 def short(text: str, limit: int = NAME_CHARS) -> str:
-    """Return the beginning of a path, title or pattern, in at most `limit` serialized characters.
+    """Return the beginning of a path, title or pattern, in at most `limit` characters as written.
 
-    `…` at its end says that there was more.
+    Nor does it take more than three times that in its longest spelling. `…` at its end says that
+    there was more.
     """
-    if len(text) <= limit and written_size(text) <= limit:
+    if len(text) <= limit and _over(text, limit) <= 0:
         return text
     kept = text[: limit - 1]
-    while (over := written_size(kept) - (limit - 1)) > 0:
+    while (over := _over(kept, limit - 1)) > 0:
         kept = kept[: -max(1, over // _LONGEST_ESCAPE)]
     return kept + "…"
+
+
+def _over(text: str, limit: int) -> int:
+    return max(written_size(text) - limit, text_size(text) - 3 * limit)
 
 
 def short_line(text: str, limit: int = NAME_CHARS) -> str:
