@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from opencode_mcp.engine import repeating
-from tests.repeating.repeats import ID, ask, claimed, replayed, reply, row_of, turn_of
+from tests.repeating.repeats import ID, ask, change, claimed, replayed, reply, row_of, turn_of
 from tests.support.polling import eventually
 from tests.turns.cancels import ENDLESS, running
 from tests.turns.reading import only_session, said, settled_end, submissions
@@ -368,14 +366,15 @@ async def test_a_prompt_that_provably_never_came_is_sent_by_the_repeat(
     """The process died between the two: the refusal was written down, the release was not."""
     twin.fail(Status(401), path=PROMPT)
     first = await ask(bridge, "SAY:x", project)
-    with closing(sqlite3.connect(bridges.database)) as file, file:
-        (session_id,) = file.execute("SELECT id FROM sessions").fetchone()
-        file.execute(
-            "INSERT INTO requests (owner, request_id, digest, call, newest_call, holder,"
-            " created_at, expires_at, session_id, turn) VALUES ('local', ?, 'd', 'c', 'c', 'h',"
-            " '2026', '9999', ?, 1)",
-            [ID, session_id],
-        )
+    (session_id,) = await bridge.listed()
+    await change(
+        bridges,
+        "INSERT INTO requests (owner, request_id, digest, call, newest_call, holder, created_at,"
+        " expires_at, session_id, turn)"
+        " VALUES ('local', ?, 'd', 'c', 'c', 'h', '2026', '9999', ?, 1)",
+        ID,
+        session_id,
+    )
     again = await ask(bridge, "SAY:x", project)
 
     assert first.error == "OPENCODE_UNAUTHORIZED"
@@ -388,8 +387,7 @@ async def test_a_claim_that_nobody_is_at_any_more_is_free(
 ) -> None:
     """Its call was cancelled while it claimed, or could not be let go of: it sent nothing."""
     await ask(bridge, "SAY:x", project)
-    with closing(sqlite3.connect(bridges.database)) as file, file:
-        file.execute("UPDATE requests SET session_id = NULL, turn = NULL, call = 'gone'")
+    await change(bridges, "UPDATE requests SET session_id = NULL, turn = NULL, call = 'gone'")
     again = await ask(bridge, "SAY:x", project)
 
     assert (again.status, replayed(again)) == ("completed", False)
