@@ -50,6 +50,7 @@ def digest_of(tool: str, arguments: Arguments, owner: str, request_id: str) -> s
     A plain hash: it keeps texts out of the table and guards no secret, since its key would lie in
     the same database. Owner and id go in, so that equal prompts do not show as such.
     """
+    # without what is absent: an argument that a later release adds changes no digest
     asked = {
         name: value
         for name, value in arguments.model_dump(by_alias=True).items()

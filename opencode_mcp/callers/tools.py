@@ -60,14 +60,14 @@ class Tools:
         owner = self._asker().name
 
         async def begin(claim: RequestClaim | None) -> Keeper:
-            directory = await self._directory(arguments.cwd)
-            request = self._start_request(arguments, owner, directory, claim)
+            request = self._start_request(arguments, owner, claim)
+            directory = await self._directory(arguments.cwd)  # last: it may ask OpenCode
             return await (await self._service.engine()).start(request, directory)
 
         return await self._run(begin, reporter, wait_s, self._shown(arguments))
 
     def _start_request(
-        self, arguments: StartArguments, owner: str, directory: str, claim: RequestClaim | None
+        self, arguments: StartArguments, owner: str, claim: RequestClaim | None
     ) -> StartRequest:
         from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
 
@@ -77,7 +77,7 @@ class Tools:
         return StartRequest(
             owner=owner,
             prompt=arguments.prompt,
-            directory=directory,
+            directory=arguments.cwd,
             timeout_s=timeout_s,
             model=arguments.model or settings.default_model,
             agent=arguments.agent or settings.default_agent,

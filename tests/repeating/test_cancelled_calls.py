@@ -114,6 +114,22 @@ async def test_a_first_call_cancelled_while_it_begins_leaves_the_turn_to_who_wai
     assert submissions(twin) == [ENDLESS]
 
 
+async def test_a_first_call_cancelled_while_it_begins_and_joined_by_nobody_stops_its_turn(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    held = twin.fail(Hang(), method="POST", path=r"^/session$")
+    first = asyncio.create_task(ask(bridge, ENDLESS, project))
+    await held.reached.wait()
+    await claimed(bridges)
+    first.cancel()
+    await bridge.listed()  # the cancellation has arrived
+    held.release()
+    await stopped(twin)
+    again = await ask(bridge, ENDLESS, project)
+    assert (again.status, replayed(again)) == ("cancelled", True)
+    assert submissions(twin) == [ENDLESS]
+
+
 async def test_a_repeat_cancelled_while_it_waits_stops_the_turn_once_it_has_begun(
     bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
 ) -> None:

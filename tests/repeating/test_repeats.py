@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.repeating.repeats import ID, ask, claimed, replayed, reply, row_of, turn_of
+from opencode_mcp.engine import repeating
+from tests.repeating.repeats import ID, ask, change, claimed, replayed, reply, row_of, turn_of
 from tests.support.polling import eventually
 from tests.turns.cancels import ENDLESS, running
 from tests.turns.reading import only_session, said, settled_end, submissions
@@ -25,6 +24,12 @@ if TYPE_CHECKING:
     from tests.twin import Twin
 
 PROMPT = r"/prompt_async$"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no repeat wait for what another process is at."""
+    monkeypatch.setattr(repeating, "PENDING_S", 0.0)
 
 
 async def test_a_start_that_is_repeated_is_answered_with_its_turn_and_sends_nothing(
@@ -88,9 +93,11 @@ async def test_identical_calls_at_once_are_one_prompt_and_get_one_turn(
     assert twin.lines().count("POST /session") == 1
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_repeat_waits_for_a_first_call_that_has_begun_no_turn_yet(
     bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
 ) -> None:
+    """In one process as long as it takes: what is pending there is not a matter of time."""
     held = twin.fail(Hang(), method="POST", path=r"^/session$")
     first = asyncio.create_task(ask(bridge, "SAY:once", project))
     await held.reached.wait()
@@ -359,16 +366,29 @@ async def test_a_prompt_that_provably_never_came_is_sent_by_the_repeat(
     """The process died between the two: the refusal was written down, the release was not."""
     twin.fail(Status(401), path=PROMPT)
     first = await ask(bridge, "SAY:x", project)
-    with closing(sqlite3.connect(bridges.database)) as file, file:
-        (session_id,) = file.execute("SELECT id FROM sessions").fetchone()
-        file.execute(
-            "INSERT INTO requests (owner, request_id, digest, call, newest_call, holder,"
-            " created_at, expires_at, session_id, turn) VALUES ('local', ?, 'd', 'c', 'c', 'h',"
-            " '2026', '9999', ?, 1)",
-            [ID, session_id],
-        )
+    (session_id,) = await bridge.listed()
+    await change(
+        bridges,
+        "INSERT INTO requests (owner, request_id, digest, call, newest_call, holder, created_at,"
+        " expires_at, session_id, turn)"
+        " VALUES ('local', ?, 'd', 'c', 'c', 'h', '2026', '9999', ?, 1)",
+        ID,
+        session_id,
+    )
     again = await ask(bridge, "SAY:x", project)
 
     assert first.error == "OPENCODE_UNAUTHORIZED"
     assert (again.status, replayed(again)) == ("completed", False)
     assert again.session_id != session_id
+
+
+async def test_a_claim_that_nobody_is_at_any_more_is_free(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    """Its call was cancelled while it claimed, or could not be let go of: it sent nothing."""
+    await ask(bridge, "SAY:x", project)
+    await change(bridges, "UPDATE requests SET session_id = NULL, turn = NULL, call = 'gone'")
+    again = await ask(bridge, "SAY:x", project)
+
+    assert (again.status, replayed(again)) == ("completed", False)
+    assert len(submissions(twin)) == 2

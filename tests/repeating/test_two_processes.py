@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import repeating
-from tests.repeating.repeats import ID, ask, claimed, replayed, row_of, turn_of
+from tests.repeating.repeats import ID, ask, change, claimed, replayed, row_of, turn_of
 from tests.support.victim import Errand, Victim, run
 from tests.turns.cancels import ENDLESS
 from tests.turns.reading import streaming, submissions
@@ -153,8 +151,7 @@ async def test_a_call_whose_claim_was_taken_over_sends_nothing(
     first = asyncio.create_task(ask(one, "SAY:once", project))
     await held.reached.wait()
     await claimed(bridges)
-    with closing(sqlite3.connect(bridges.database)) as file, file:
-        file.execute("UPDATE requests SET holder = 'nobody'")
+    await change(bridges, "UPDATE requests SET holder = 'nobody'")
     two = await bridges.attached()
     taken = await ask(two, "SAY:once", project)
     held.release()
