@@ -49,6 +49,7 @@ CASES = {
     "25": "a person is asked at a client that cannot ask",
     "26": "a missing password is not named",
     "27": "another generation of OpenCode is waited for in vain",
+    "28": "a session is deleted under its running tool",
     "29": "an archive is taken for something that can be undone",
     "31": "something that is no message on stdout",
     "32": "a proxy holds back what is streamed",
@@ -60,6 +61,7 @@ CASES = {
     "38": "a damaged database is replaced in silence",
     "39": "a folder outside of the roots gets in",
     "40": "everybody in the network may use it",
+    "41": "each folder that was ever used costs memory for good",
     "42": "a cancelled turn is told as failed or done",
     "43": "what a turn changed is not told",
     "44": "an id leads to another route or session",
@@ -69,8 +71,6 @@ CASES = {
 }
 #: without a test, and why
 UNTESTED = {
-    "41": "each folder that was ever used costs memory for good; not yet",
-    "28": "a session is deleted under its running tool; not yet",
     "30": "the pages of a large answer come with opencode-output",
 }
 

@@ -119,7 +119,7 @@ class Batch:
         met = self._is_met(members)
         entries = [self._entry(member) for member in members]
         ready = [member.reference for member in members if member.is_ready]
-        head = f"{len(ready)} of {len(members)} have news"
+        head = f"{'ready' if met else 'waiting'}: {len(ready)} of {len(members)} have news"
         result: Result = {
             "kind": "batch",
             "status": "ready" if met else "waiting",

@@ -5,6 +5,7 @@ Spoken to byte by byte, since a client's library would hide a second answer or a
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,17 +69,19 @@ async def test_whichever_call_is_cancelled_the_server_goes_on(
         await _cancel_held(server, 20, held, "opencode", prompt="SAY:y", cwd=str(asking))
         held = twin.fail(Hang(), method="POST", path=r"/prompt_async$")
         await _cancel_held(server, 30, held, "opencode-reply", prompt="SAY:z", **ids)
-        await _settled(server, 40, first["sessionId"])
 
-        server.call(50, "opencode-reply", prompt=ASKING, wait_seconds=20, **ids)
-        waiting = await told(server, 50)
-        assert waiting["status"] == "waiting_for_approval"
+        waiting = await _replied(server, 1000, prompt=ASKING, wait_seconds=20, **ids)
+        assert waiting["status"] == "waiting_for_approval", waiting["content"]
         approval = {"approvalId": waiting["pendingApprovals"][0]["id"], "decision": "reject"}
         held = twin.fail(Hang(), method="POST", path=r"^/permission/")
         await _cancel_held(server, 60, held, "opencode-approve", **ids, **approval)
+        server.call(70, "opencode-cancel", wait_ms=20_000, **ids)
+        assert (await told(server, 70))["done"] is True
+
+        running = await _replied(server, 2000, prompt="HANG", wait_seconds=0, **ids)
+        assert running["status"] == "running", running["content"]
         held = twin.fail(Hang(), method="POST", path=r"/abort$")
-        await _cancel_held(server, 70, held, "opencode-cancel", wait_ms=20_000, **ids)
-        await _settled(server, 80, first["sessionId"])
+        await _cancel_held(server, 80, held, "opencode-cancel", wait_ms=20_000, **ids)
         held = twin.fail(Hang(), method="DELETE", path=r"^/session/")
         await _cancel_held(server, 90, held, "opencode-end", **ids)
 
@@ -95,15 +98,27 @@ async def _cancel_held(
 ) -> None:
     """Call a tool, cancel the call once OpenCode holds it up, and let OpenCode go on."""
     server.call(identity, tool, **arguments)
-    await held.reached.wait()
+    async with asyncio.timeout(30):
+        await held.reached.wait()
     await cancelled(server, identity)
     held.release()
 
 
-async def _settled(server: RawStdio, identity: int, session_id: str) -> None:
-    """Wait until a session takes prompts again."""
-    server.call(identity, "opencode-status", sessionId=session_id, wait_seconds=20)
-    assert (await told(server, identity))["executionState"] == "stopped"
+async def _replied(server: RawStdio, identity: int, **arguments: object) -> Json:
+    """Reply once the session takes a prompt again: the turn of a cancelled call is stopped first.
+
+    Returns what is told of the new turn.
+    """
+    answers: list[Json] = []
+
+    async def check() -> bool:
+        number = identity + len(answers)
+        server.call(number, "opencode-reply", **arguments)
+        answers.append(await told(server, number))
+        return bool(answers[-1].get("error", {}).get("name") != "SESSION_BUSY")
+
+    await eventually(check, what="the session takes a prompt")
+    return answers[-1]
 
 
 async def test_a_cancel_of_nothing_is_no_fault(
