@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from opencode_mcp.clock import Clock
-from opencode_mcp.engine.folders import UNUSED_S, Folders
+from opencode_mcp.engine.folders import CROWDED_S, MANY, UNUSED_S, Folders, unused
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.events import EventHub
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from tests.support.bridges import Bridges
     from tests.twin import Twin
 
 DISPOSE = "POST /instance/dispose"
@@ -115,6 +118,15 @@ async def test_each_folder_that_nobody_uses_any_more_is_disposed_once(
     await scene.use(names[0])
     await scene.folders.let_go()
     assert disposed(twin)[-1] == str(names[0]), "it was used again"
+
+
+def test_of_many_folders_the_longest_unused_go_sooner() -> None:
+    """However fast they are used one after the other, only so many stay."""
+    used_at = {str(number): float(number) for number in range(MANY + 4)}
+    assert unused(used_at, CROWDED_S + 1) == ["0", "1"], "the others were used a moment ago"
+    assert unused(used_at, UNUSED_S - 1) == ["0", "1", "2", "3"], "the others are not too many"
+    assert unused(used_at, UNUSED_S + 5) == ["0", "1", "2", "3", "4", "5"]
+    assert unused({}, UNUSED_S) == []
 
 
 async def test_nothing_is_disposed_in_somebody_elses_opencode(
@@ -221,3 +233,25 @@ async def test_a_dispose_that_fails_is_tried_again_later(
     scene.clock.ahead_s += UNUSED_S
     await scene.folders.let_go()
     assert len(disposed(twin)) == count + 1
+
+
+async def test_a_start_keeps_folders_until_it_is_written_down(
+    bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From before the folder is loaded, so that what was read there is not thrown away again."""
+    steps: list[str] = []
+
+    @asynccontextmanager
+    async def starting(folders: Folders, connection: Connection) -> AsyncIterator[None]:
+        del folders, connection
+        assert "GET /config/providers" not in twin.lines()
+        yield
+        with closing(sqlite3.connect(bridges.database)) as file:
+            assert file.execute("SELECT directory FROM starts").fetchall() == [(str(project),)]
+        assert "POST /session" not in twin.lines()
+        steps.append("written down")
+
+    monkeypatch.setattr(Folders, "starting", starting)
+    bridge = await bridges.attached()
+    assert (await bridge.start("SAY:x", project)).status == "completed"
+    assert steps == ["written down"]
