@@ -105,6 +105,7 @@ class Event(Enum):
     )
     OPENCODE_GONE = (INFO, "a managed OpenCode is proven to be gone")
     FOLDER_DISPOSED = (WARNING, "a folder was poisoned in OpenCode, and disposed")
+    FOLDER_LET_GO = (DEBUG, "a folder that nobody uses was disposed in OpenCode: memory")
     EVENTS_LOST = (WARNING, "no event stream of an OpenCode now")
     EVENTS_STILL_LOST = (DEBUG, "still no event stream of an OpenCode")
     EVENTS_BACK = (INFO, "the event stream of an OpenCode is back")

@@ -53,7 +53,7 @@ def test_folder_in_any_of_the_roots_is_allowed(root: Path, tmp_path: Path) -> No
 
 
 def test_real_path_is_returned(root: Path) -> None:
-    """Contract §4: compared and sent as the real path."""
+    """Case 39, and contract §4: compared and sent as the real path."""
     assert judge(f"{root}/within/deep", [root]) == f"{root}/inside/deep"
     assert judge(f"{root}/inside/../inside/./deep", [root]) == f"{root}/inside/deep"
 
@@ -94,6 +94,7 @@ def test_without_any_folder_one_is_asked_for(root: Path) -> None:
     ],
 )
 def test_folder_is_refused_with_the_reason(root: Path, cwd: str, reason: str) -> None:
+    """Case 39."""
     assert reason in refusal(cwd.replace("{root}", str(root)), [root])
 
 

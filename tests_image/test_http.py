@@ -69,7 +69,7 @@ def child_of(pid: int) -> int:
 async def test_health_follows_the_server(
     runtime: Image, tmp_path: Path, settings: dict[str, str], file: str
 ) -> None:
-    """Set by variables or by a file; and it notices a server that hangs."""
+    """Case 35: set by variables or by a file; and it notices a server that hangs."""
     volume = runtime.fresh_volume(tmp_path / "data")
     if file:
         (volume / ".config" / "opencode-mcp").mkdir()
@@ -154,7 +154,7 @@ async def test_nginx_passes_on_what_is_streamed_at_once(  # noqa: PLR0913, PLR09
     tmp_path: Path,
     measures: list[str],
 ) -> None:
-    """Its defaults hold answers back until 4 or 8 KB are there; our headers tell it not to."""
+    """Case 32: its defaults hold answers back until 4 or 8 KB are there; our headers say no."""
     volume = runtime.fresh_volume(tmp_path / "data")
     async with open_opencode(bundled, tmp_path / "opencode", workspace, model.url) as opencode:
         container = http_container(runtime, volume, opencode, ALLOWED_HOSTS="mcp.example.org")
@@ -250,6 +250,7 @@ async def test_a_public_name_behind_a_proxy_is_refused_with_the_setting_that_let
 async def test_a_listener_for_all_without_tokens_does_not_start(
     runtime: Image, tmp_path: Path
 ) -> None:
+    """Case 40."""
     volume = runtime.fresh_volume(tmp_path / "data")
     container = http_container(runtime, volume, AUTH_TOKENS="")
     process = await asyncio.create_subprocess_exec(

@@ -30,8 +30,9 @@ from opencode_mcp.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from opencode_mcp.engine.attaching import AttachSettings
     from opencode_mcp.engine.engine import Engine
-    from opencode_mcp.engine.instances import AttachSettings, Instances
+    from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.operating import Operator
     from opencode_mcp.opencode.managed import StartSettings
     from opencode_mcp.settings import Settings
@@ -222,7 +223,7 @@ class Runtime:
         )
 
     def _own_opencode(self) -> StartSettings | AttachSettings:
-        from opencode_mcp.engine.instances import AttachSettings  # noqa: PLC0415
+        from opencode_mcp.engine.attaching import AttachSettings  # noqa: PLC0415
         from opencode_mcp.opencode.managed import StartSettings  # noqa: PLC0415
 
         settings = self._settings

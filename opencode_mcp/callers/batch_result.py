@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from opencode_mcp.callers.presenting import present_view
 from opencode_mcp.callers.sizing import (
     ERROR_CHARS,
-    FITTED_CHARS,
+    MAX_RESULT_CHARS,
     NOTES_CHARS,
     clip,
     mark_omitted,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.overview import View
 
+#: of the whole; nothing is added to a batch later
+_LIMIT = MAX_RESULT_CHARS - 100
 #: of all entries together; each of these is in its entry, in the entry's text and in the batch's
 _ASKS_CHARS = 6_000
 _WARNINGS_CHARS = 2_000
@@ -104,10 +106,11 @@ def present_batch(
 ) -> Result:
     """Return the result of a batch."""
     ready = [member.reference for member in members if member.is_ready]
+    status: Literal["ready", "waiting"] = "ready" if is_met else "waiting"
     result: Result = {
         "kind": "batch",
-        "status": "ready" if is_met else "waiting",
-        "content": f"{len(ready)} of {len(members)} have news",
+        "status": status,
+        "content": f"{status}: {len(ready)} of {len(members)} have news",
         "waitFor": wait_for,
         "reason": "condition" if is_met else "deadline",
         "results": [],
@@ -117,7 +120,7 @@ def present_batch(
     filled = result
     for scale in _SCALES:
         filled = _filled(result, engine, members, _scaled(shown, scale, len(members)))
-        if serialized_size(filled) <= FITTED_CHARS:
+        if serialized_size(filled) <= _LIMIT:
             break
     return filled
 
@@ -139,7 +142,7 @@ def _filled(result: Result, engine: Engine, members: Sequence[Member], shown: Sh
     """
     bare = replace(shown, answer_chars=0)
     entries = [_entry(member, engine, bare) for member in members]
-    room = FITTED_CHARS - NOTES_CHARS - serialized_size(_joined(result, members, entries))
+    room = _LIMIT - NOTES_CHARS - serialized_size(_joined(result, members, entries))
     answers = [member.answer for member in members]
     needs = [text_size(answer[: shown.max_chars]) for answer in answers]
     given = shares(needs, room // 2)

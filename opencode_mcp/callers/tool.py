@@ -91,7 +91,8 @@ class ModelTool(Tool):
         fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
         try:
             self.closing.check_open()
-            result = await self.closing.until(self.handler(checked, reporter), ANSWERED_BY_S)
+            work = reporter.heard(self.handler(checked, reporter))
+            result = await self.closing.until(work, ANSWERED_BY_S)
             if result is None:
                 fallback = "unknown"
                 raise ShuttingDownError(_CUT_SHORT)  # noqa: TRY301 - the one door for errors

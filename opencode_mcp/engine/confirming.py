@@ -63,8 +63,9 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     if not known and not session.ending.delete_sent:
         await refuse_foreign_data(store, connection, session, budget.left_s)
     to_be_gone = tree.ids if session.ending.action is EndAction.DELETE else []
+    left_s = budget.left_s()  # it may raise, and must not between the two
     left, busy = await asyncio.gather(
-        _existing(client, to_be_gone, budget), read_busy(client, tree, timeout_s=budget.left_s())
+        _existing(client, to_be_gone, budget), read_busy(client, tree, timeout_s=left_s)
     )
     if left:
         await _delete_what_is_left(client, session, left, budget)

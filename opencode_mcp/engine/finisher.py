@@ -51,6 +51,7 @@ GRACE_S = 15.0
 #: ends begun in one round; the rest waits for the next one
 _BATCH = 200
 _STARTS = "starts"
+_FOLDERS = "folders"
 #: the wall clock may be corrected by so much
 _JUMP_S = 60.0
 
@@ -117,6 +118,7 @@ class Finisher:
                 await self._sweep_ends()
                 if await self._store.has_starts(self._clock.now() - OLD_START):
                     self._try(_STARTS, self._settle_starts)
+                self._try(_FOLDERS, self._instances.folders.let_go)
             except StoreError as error:
                 tell(log, Event.WORK_UNREADABLE, why=str(error))
             except Exception as error:  # noqa: BLE001 - top of a task: it must go on

@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
+from opencode_mcp.engine.attaching import AttachSettings
+from opencode_mcp.engine.folders import Folders
 from opencode_mcp.errors import InstanceUnreachableError, StaleSessionError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode.client import OpencodeClient
@@ -56,15 +58,6 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class AttachSettings:
-    """The OpenCode an operator pointed us at. `password` None: it asks for none."""
-
-    url: str
-    username: str
-    password: str | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Reached:
     """A session with the connection to its instance.
 
@@ -94,6 +87,10 @@ class Instances:
         self._request_timeout_s = request_timeout_s
         self._clock = clock
         self._open: dict[str, Connection] = {}
+        #: what our managed OpenCodes keep of folders
+        self.folders = Folders(
+            store=store, connections=self._open.values, lock=managed.folders_lock, clock=clock
+        )
         self._own_id: str | None = None
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()

@@ -73,6 +73,21 @@ class Turns:
         session is tracked then.
         """
         connection = await self._instances.own()
+        async with self._instances.folders.starting(connection):
+            start, request = await self._admit(connection, request, directory)
+        remote = await self._create(connection, start, request)
+        session = self._session(request, connection, remote)
+        turn = self._turn(session.id, 1, request, boundary=None)
+        with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
+            await self._store.track(start.token, session, turn, request.claim)
+            telling.session_started(session)
+            tracked = await self._store.resolve(session.id) or session
+            return await self._submitter.submit(connection, tracked, turn, request.prompt)
+
+    async def _admit(
+        self, connection: Connection, request: StartRequest, directory: str
+    ) -> tuple[StartIntent, StartRequest]:
+        """Make sure of folder, model and agent, and write the start down."""
         await warm(connection, directory)
         request = await with_full_model(connection.client, directory, request)
         await check_choice(connection.client, directory, model=request.model, agent=request.agent)
@@ -84,14 +99,7 @@ class Turns:
             created_at=self._clock.now(),
         )
         await self._with_room(lambda: self._store.record_start(start, self._capacity))
-        remote = await self._create(connection, start, request)
-        session = self._session(request, connection, remote)
-        turn = self._turn(session.id, 1, request, boundary=None)
-        with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
-            await self._store.track(start.token, session, turn, request.claim)
-            telling.session_started(session)
-            tracked = await self._store.resolve(session.id) or session
-            return await self._submitter.submit(connection, tracked, turn, request.prompt)
+        return start, request
 
     async def reply(self, request: ReplyRequest, session: Session) -> Keeper:
         """Send another prompt to an idle session and return the turn's keeper.

@@ -93,6 +93,8 @@ class OpencodeClient(AskRoutes, WholeMessageRoutes):
             base_url, username=username, password=password, limit_s=request_timeout_s, clock=clock
         )
         self.base_url = self._http.base_url
+        #: the folders that OpenCode was asked about, and when last (monotonic seconds)
+        self.used_at = self._http.used_at
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()

@@ -77,6 +77,7 @@ class Http:
         if password is not None:
             self._headers["Authorization"] = aiohttp.encode_basic_auth(username, password)
         self._opened: aiohttp.ClientSession | None = None
+        self.used_at: dict[str, float] = {}  #: folders that were asked about, and when last
 
     async def __aenter__(self) -> Self:
         self._opened = aiohttp.ClientSession(
@@ -114,6 +115,8 @@ class Http:
         Raises OpencodeError; with `outcome_unknown` where a change may have taken effect.
         """
         budget_s = self._limit_s if timeout_s is None else min(self._limit_s, timeout_s)
+        if folder := call.query.get("directory"):
+            self.used_at[folder] = self._clock.monotonic()
         deadline = self._clock.monotonic() + budget_s
         try:
             async with asyncio.timeout(budget_s):

@@ -60,8 +60,7 @@ class InstanceState(StrEnum):
 class StartSettings:
     """What makes two managed instances "the same".
 
-    `binary` is a name or a path, as configured; `env` is OpenCode's complete environment, but for
-    its server user name and password.
+    `binary` is a name or a path; `env` is OpenCode's whole environment but for user and password.
     """
 
     binary: str
@@ -107,6 +106,7 @@ class ManagedInstances:
         clock: Clock = Clock(),  # noqa: B008 - it has no state
     ) -> None:
         self._folder = folder
+        self.folders_lock = folder / "folders.lock"  #: see engine/folders.py
         self._startup_timeout_s = startup_timeout_s
         self._clock = clock
         self._joined: dict[str, FileLock] = {}

@@ -96,6 +96,15 @@ class Sessions(Part):
         )
         return [session_of(row) for row in rows]
 
+    async def uses_folder(self, directory: str) -> bool:
+        """Whether a session in this folder is tracked, or about to start there."""
+        row = await self._database.row(
+            "SELECT EXISTS (SELECT 1 FROM sessions WHERE directory = :folder)"
+            " OR EXISTS (SELECT 1 FROM starts WHERE directory = :folder) AS found",
+            {"folder": directory},
+        )
+        return row is not None and bool(row["found"])
+
     async def move(self, session: Session, phase: Phase) -> Session:
         """Move between ACTIVE and QUARANTINED; `begin_end` and `finish_end` make the other moves.
 

@@ -120,7 +120,7 @@ async def test_an_answer_is_done_when_the_ask_is_gone_by_it(
 async def test_an_answer_that_opencode_does_not_act_on_is_no_success(
     server: FakeServer, client: OpencodeClient
 ) -> None:
-    """Case B24: a 200 proves nothing."""
+    """Case 24: a 200 proves nothing."""
     server.script(RUNS, YES, *[LISTED] * 20)
     with pytest.raises(OpencodeFailedError):
         await answer(client, Allow())

@@ -39,6 +39,7 @@ async def test_listed_hosts_are_served_and_no_other(bridges: Bridges) -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_probes_answer_any_host_and_need_no_token(bridges: Bridges, path: str) -> None:
+    """Cases 35 and B41."""
     server = await bridges.http(AUTH_TOKENS="alice:0123456789abcdef")
     reply = await server.get(path, host="10.1.2.3:8000")
     assert reply.status == 200
@@ -73,6 +74,7 @@ async def test_pages_of_a_listed_origin_may_call_and_read_the_answer(bridges: Br
 
 
 async def test_proxies_are_told_to_hold_nothing_back(bridges: Bridges) -> None:
+    """Case 32."""
     server = await bridges.http()
     reply = await server.post(_PING)
     assert reply.headers["content-type"].startswith("text/event-stream")

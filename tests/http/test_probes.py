@@ -38,6 +38,7 @@ async def test_ready_means_that_database_and_opencode_answer(bridges: Bridges, t
 async def test_an_opencode_that_is_gone_makes_it_unready_and_no_more(
     bridges: Bridges, twin: Twin
 ) -> None:
+    """Case 35: neither probe tells where OpenCode is."""
     server = await bridges.http(REQUEST_TIMEOUT_SECONDS="1")
     await twin.refuse()
     await _becomes(server, {"status": "not ready", "database": "ok", "opencode": "unavailable"})

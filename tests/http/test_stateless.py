@@ -39,7 +39,7 @@ def _result(reply: Reply) -> Json:
 async def test_a_call_needs_no_handshake_and_an_old_session_id_is_no_fault(
     bridges: Bridges, project: Path
 ) -> None:
-    """Case B35: a client that was connected to the server before its restart."""
+    """Case B35: what a client sends that was connected to another one."""
     first = await bridges.http()
     session_id = await (await first.caller()).begin("SAY:x", project)
     await first.stack.aclose()

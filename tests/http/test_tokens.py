@@ -26,6 +26,7 @@ _PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 
 async def test_without_a_token_the_answer_tells_which_kind_is_wanted(bridges: Bridges) -> None:
+    """Case 33."""
     server = await bridges.http(AUTH_TOKENS=f"alice:{ALICE}")
     reply = await server.post(_PING)
     assert reply.status == 401
@@ -39,6 +40,7 @@ async def test_without_a_token_the_answer_tells_which_kind_is_wanted(bridges: Br
 async def test_a_wrong_token_is_refused_and_nowhere_shown(
     bridges: Bridges, caplog: pytest.LogCaptureFixture, given: str
 ) -> None:
+    """Case 33."""
     server = await bridges.http(AUTH_TOKENS=f"alice:{ALICE}")
     with caplog.at_level(logging.DEBUG):
         reply = await server.post(_PING, authorization=given)
@@ -52,6 +54,7 @@ async def test_a_wrong_token_is_refused_and_nowhere_shown(
 async def test_the_right_token_is_let_in_whatever_the_case_of_its_scheme(
     bridges: Bridges,
 ) -> None:
+    """Case 33."""
     server = await bridges.http(AUTH_TOKENS=f"alice:{ALICE},", ALLOW_SHARED_MANAGED="true")
     for scheme in ("Bearer", "bearer"):
         assert (await server.post(_PING, authorization=f"{scheme} {ALICE}")).status == 200

@@ -106,6 +106,7 @@ async def _dead(manager: ManagedInstances, instance_id: str) -> None:
 
 
 async def test_a_started_instance_is_healthy_private_and_leaves_nothing(world: World) -> None:
+    """Case 40: on loopback alone, with a password that nobody else has."""
     manager = world.manager()
     instance = await manager.join_or_start(settings(world.home))
     assert request(instance, "GET", "/global/health") == {
@@ -295,6 +296,7 @@ async def test_a_cancelled_start_leaves_nothing_running(world: World, tmp_path: 
 
 
 async def test_a_port_that_is_taken_is_exchanged_for_another(world: World, tmp_path: Path) -> None:
+    """Case B21: a port is ours only once OpenCode listens at it."""
     body = _PORT_IS_TAKEN_ONCE.format(binary=opencode_binary())
     fake = fake_opencode(tmp_path / "opencode", body)
     instance = await world.manager().join_or_start(settings(world.home, binary=fake))
@@ -310,6 +312,7 @@ async def test_a_missing_binary_is_named_with_the_ways_out(world: World) -> None
 
 
 async def test_a_binary_that_fails_is_quoted_without_secrets(world: World, tmp_path: Path) -> None:
+    """Case B21: the real cause does not hide behind a time-out."""
     fake = fake_opencode(tmp_path / "opencode", _FAILS)
     failing = settings(world.home, binary=fake, SOME_API_KEY="sk-1234567890")
     for _ in range(2):  # a failed start is in nobody's way

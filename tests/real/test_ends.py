@@ -111,7 +111,7 @@ async def test_an_end_in_the_first_second_of_a_folder_does_not_spoil_the_folder(
 async def test_an_archived_session_is_told_to_be_kept(
     bridge: Bridge, witness: Witness, project: Path
 ) -> None:
-    """Case B29: it says where the history is, and that there is no way back (facts 6.5)."""
+    """Case 29: it says where the history is, and that there is no way back (facts 6.5)."""
     session_id = (await bridge.start("SAY:keep me", project)).session_id
     answer = await bridge.end(session_id, action="archive")
 

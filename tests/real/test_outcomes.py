@@ -78,7 +78,7 @@ async def test_text_before_a_fault_is_kept_as_a_part(bridge: Bridge, project: Pa
 
 
 async def test_changed_files_are_told_without_git(bridge: Bridge, project: Path) -> None:
-    """OpenCode: its own summary of changes is empty where there is no git (tried)."""
+    """Case 43. OpenCode: its own summary of changes is empty where there is no git (tried)."""
     made = project / "made.txt"
     edit = tool("edit", filePath=str(made), oldString="one", newString="two")
     answer = await bridge.start(

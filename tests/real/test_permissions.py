@@ -173,7 +173,7 @@ async def test_a_person_answers_a_question(bridges: RealBridges, asking: Path, m
 
 
 async def test_a_client_that_can_ask_nobody_is_told_so(bridge: Bridge, asking: Path) -> None:
-    """Case B25: no elicitation is sent; it is rejected at once, and `caller` is named."""
+    """Case 25: no elicitation is sent; it is rejected at once, and `caller` is named."""
     answer = await bridge.start(_HELLO, asking, wait_seconds=40, approval_policy="on-request")
 
     assert answer.status == "completed", answer.text
@@ -423,7 +423,7 @@ async def test_what_nobody_answers_is_rejected_at_its_deadline(
 async def test_an_orphan_is_not_granted(
     bridge: Bridge, witness: Witness, asking: Path, marker: Marker
 ) -> None:
-    """Case B24: OpenCode takes an answer to what an abort left behind with 200 (facts 5.5)."""
+    """Case 24: OpenCode takes an answer to what an abort left behind with 200 (facts 5.5)."""
     told = await waiting(bridge, bash(marker.command), asking)
     await witness.abort(told.session_id)
     assert await witness.permissions(asking), "OpenCode leaves it listed"

@@ -70,6 +70,7 @@ async def test_two_that_share_a_managed_opencode_end_each_others_sessions(
 async def test_two_starting_at_once_share_one_opencode(
     bridges: RealBridges, sandbox: Sandbox, project: Path
 ) -> None:
+    """Case B21: one OpenCode for all of them, not one for each window."""
     left, right = await asyncio.gather(bridges.managed(sandbox), bridges.managed_process(sandbox))
     answers = await asyncio.gather(
         left.start("SAY:left", project), right.start("SAY:right", project)

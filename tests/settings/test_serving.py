@@ -99,6 +99,7 @@ def test_tokens_are_in_no_text_of_the_settings(project: Path) -> None:
 
 
 def test_beyond_loopback_callers_must_have_tokens_unless_anybody_is_meant(project: Path) -> None:
+    """Case 40."""
     attach = {"OPENCODE_MCP_SERVER_URL": URL}
     (fault,) = faults(project, _BEYOND | attach)
     assert "OPENCODE_MCP_AUTH_TOKENS" in fault

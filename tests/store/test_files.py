@@ -153,6 +153,7 @@ def test_another_programs_database_is_refused_and_left_as_it_is(tmp_path: Path) 
 
 
 def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Path) -> None:
+    """Case 37."""
     prepare(path)
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA user_version = 99")

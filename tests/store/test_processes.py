@@ -92,6 +92,7 @@ async def test_six_processes_open_one_fresh_file_at_once_every_round(tmp_path: P
 
 
 async def test_of_two_processes_one_wins_each_of_500_turns(path: Path) -> None:
+    """Case 36: between processes."""
     async with Store.open(path) as store:
         await tracked(store)
         async with children(path, 2) as both:

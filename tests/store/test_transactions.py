@@ -94,6 +94,19 @@ async def test_500_writers_of_two_stores_on_one_turn_each_lose_or_win_whole(path
         assert session.turn_count == 5
 
 
+async def test_two_that_read_and_then_change_the_same_wait_for_each_other(path: Path) -> None:
+    """Case 36: a transaction that only becomes a writer is told "locked" at once, unheard."""
+    async with Store.open(path) as one, Store.open(path) as two:
+        await tracked(one)
+
+        async def change(store: Store, name: str) -> None:
+            for number in range(250):
+                await store.add_alias(f"{name}-{number}", "ses_1")
+
+        await asyncio.gather(change(one, "one"), change(two, "two"))
+        assert len(await one.aliases("ses_1")) == 500
+
+
 async def test_two_reasons_at_once_are_one_reason(path: Path) -> None:
     async with Store.open(path) as one, Store.open(path) as two:
         session = await tracked(one)

@@ -108,6 +108,11 @@ class Witness:
         async with self._http.post(f"/session/{session_id}/abort") as answer:
             answer.raise_for_status()
 
+    async def delete(self, session_id: str) -> None:
+        """Delete a session as some other client would, whatever it does."""
+        async with self._http.delete(f"/session/{session_id}") as answer:
+            answer.raise_for_status()
+
     async def silence(self, directory: Path) -> None:
         """Stop all that is busy in a folder, so that a failed test does not slow the next one."""
         for session_id in await self.busy(directory):
