@@ -246,7 +246,10 @@ class Turns:
         """Raise SessionBusyError while a turn runs; then clear what an earlier one left."""
         client = connection.client
         keeper = self._keepers.get(session.id)
-        running = keeper is not None and not keeper.verdict.is_over
+        if keeper is not None and keeper.turn.number < session.turn_count:
+            keeper = None  # it knows nothing of the newest turn
+        running = self._keepers.is_submitting(session.id)
+        running |= keeper is not None and not keeper.verdict.is_over
         statuses, tree = await asyncio.gather(
             client.statuses(session.directory), read_tree(client, session, timeout_s=None)
         )

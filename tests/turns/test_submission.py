@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.bridge import Answer, Bridge
+    from tests.support.bridges import Bridges
     from tests.twin import Twin
     from tests.twin.faults import Fault
 
@@ -251,3 +253,25 @@ async def test_a_restart_in_the_moment_of_the_submission_is_no_second_prompt(
     assert answer.error == "SUBMISSION_UNCONFIRMED"
     assert submissions(twin) == ["SAY:ready", "SAY:lost"]
     assert (await settled_end(bridge, session_id)).status == "ended"
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "at-another-process"])
+async def test_no_reply_is_taken_while_another_ones_prompt_is_on_its_way(
+    bridges: Bridges, twin: Twin, project: Path, *, elsewhere: bool
+) -> None:
+    """Ours: also where an earlier turn of the session was kept, which is over."""
+    first = await bridges.attached()
+    second = await bridges.attached() if elsewhere else first
+    session_id = (await first.start("SAY:one", project)).session_id
+    ids = {"sessionId": session_id}
+    assert not (await second.call("opencode-reply", prompt="SAY:two", **ids)).is_error
+    held = twin.fail(Hang(), path=PROMPT)
+    on_its_way = asyncio.create_task(first.call("opencode-reply", prompt="SAY:three", **ids))
+    async with asyncio.timeout(20):
+        await held.reached.wait()
+    refused = await second.call("opencode-reply", prompt="SAY:four", **ids)
+    held.release()
+
+    assert refused.error == "SESSION_BUSY"
+    assert "three" in (await on_its_way).text
+    assert said(twin, session_id) == ["SAY:one", "SAY:two", "SAY:three"]
