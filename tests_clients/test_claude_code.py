@@ -132,7 +132,7 @@ async def test_a_client_that_is_stopped_takes_its_turn_along(
 ) -> None:
     async with (
         ScriptedApi(endless()) as api,
-        home.started(*claude.argv(STDIO), **claude.env(api)) as process,
+        home.started(*claude.argv(STDIO), env=claude.env(api)) as process,
     ):
         session_id = await first_session(witness, project)
         process.send_signal(number)

@@ -107,7 +107,7 @@ async def test_a_client_that_is_stopped_takes_its_turn_along(
 ) -> None:
     async with ScriptedApi(endless()) as api:
         codex.configure(home, api, STDIO)
-        async with home.started(*codex.ARGV, **codex.ENV) as process:
+        async with home.started(*codex.ARGV, env=codex.ENV) as process:
             session_id = await first_session(witness, project)
             process.send_signal(signal.SIGTERM)
             await process.wait()

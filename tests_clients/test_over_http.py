@@ -67,7 +67,7 @@ async def test_claude_code_that_is_stopped_takes_its_turn_along(
 ) -> None:
     async with (
         ScriptedApi(endless()) as api,
-        home.started(*claude.argv(CLAUDE), **claude.env(api, OPENCODE_TOKEN=TOKEN)) as process,
+        home.started(*claude.argv(CLAUDE), env=claude.env(api, OPENCODE_TOKEN=TOKEN)) as process,
     ):
         session_id = await first_session(witness, project)
         process.send_signal(signal.SIGTERM)

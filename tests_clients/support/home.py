@@ -72,15 +72,18 @@ class ClientHome:
         self.write(".config/opencode-mcp/config.toml", "\n".join(lines))
 
     @asynccontextmanager
-    async def started(self, *argv: str, **env: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def started(
+        self, *argv: str, takes_input: bool = False, env: dict[str, str] | None = None: str
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
         """Start a program here; it is killed if it still runs at the end."""
+        nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *argv,
-            env=self.env(**env),
+            env=self.env(**env or {}),
             cwd=self.project,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdin=pipe if takes_input else nothing,
+            stdout=pipe,
+            stderr=pipe,
             limit=2**24,
         )
         try:
@@ -92,7 +95,7 @@ class ClientHome:
 
     async def run(self, *argv: str, **env: str) -> Run:
         """Run a program here to its end."""
-        async with asyncio.timeout(_RUN_S), self.started(*argv, **env) as process:
+        async with asyncio.timeout(_RUN_S), self.started(*argv, env=env) as process:
             out, err = await process.communicate()
         return Run(process.returncode or 0, out.decode(), err.decode())
 
