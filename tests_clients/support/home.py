@@ -73,7 +73,7 @@ class ClientHome:
 
     @asynccontextmanager
     async def started(
-        self, *argv: str, takes_input: bool = False, env: dict[str, str] | None = None: str
+        self, *argv: str, takes_input: bool = False, env: dict[str, str] | None = None
     ) -> AsyncIterator[asyncio.subprocess.Process]:
         """Start a program here; it is killed if it still runs at the end."""
         nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
