@@ -31,6 +31,8 @@ _LIMIT_S = 600
 #: the recipes name this port, and no other
 _PORT = 8000
 TOKEN = "a-token-of-the-tests"
+#: a project's own files; all others are a test's
+_KEPT = frozenset({"README.md", "opencode.json"})
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -72,6 +74,9 @@ async def home(
     await made.left_alone()
     for folder in project.parent.iterdir():
         await witness.clear(folder)
+        for file in folder.iterdir():
+            if file.name not in _KEPT:
+                file.unlink()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
