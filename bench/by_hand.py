@@ -84,6 +84,12 @@ class ByHand:
             message = f"the turn by hand did not end well: {messages[-1]['info']}"
             raise RuntimeError(message)
 
+    async def answer(self, session_id: str) -> str:
+        """Read the session's only turn and put the text of its answer together."""
+        messages = await self._call("GET", f"/session/{session_id}/message")
+        parts = messages[-1]["parts"]
+        return "".join(part["text"] for part in parts if part["type"] == "text")
+
     @asynccontextmanager
     async def events(self) -> AsyncIterator[aiohttp.StreamReader]:
         """Open the event stream and wait for its first event."""

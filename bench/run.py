@@ -24,6 +24,7 @@ from bench.by_hand import ByHand
 from bench.callers import listing
 from bench.ends import full_database, many_ends, streaming_end
 from bench.measure import Comparison, Stopwatch, alternate
+from bench.outputs import answer_page
 from bench.spawn import Spawned, spawn
 from bench.turns import idle_to_answer, parallel_turns, token_cost
 from opencode_mcp.cli.scripted_model import ScriptedModel
@@ -49,6 +50,7 @@ async def _turns_and_ends(
         return [
             *await _one_by_one(client, hand, project),
             await idle_to_answer(client, hand, project, _TIMES),
+            *await answer_page(client, hand, project, _TIMES),
             await parallel_turns(client, hand, project),
             await streaming_end(client, hand, project, _TIMES),
             await many_ends(client, hand, project),

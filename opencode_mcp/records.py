@@ -212,6 +212,29 @@ class Turn:
     holder: str | None = None
     #: when it was seen to be over; None: somebody has to bring it to its end
     finished_at: datetime | None = None
+    #: the JSON Schema that its answer is to fit, as compact JSON; None: none was asked for
+    output_schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestClaim:
+    """What a caller's request-id stands for: one call, and the turn that it began."""
+
+    owner: str
+    request_id: str
+    #: of the tool and the arguments that decide what is sent; none of their text is kept
+    digest: str
+    #: names the call that claimed it
+    call: str
+    #: the newest call that joined: it owns the turn
+    newest_call: str
+    #: the process of ours that the claiming call came to
+    holder: str
+    created_at: datetime
+    expires_at: datetime
+    #: the turn, once it is recorded; None: nothing was sent yet
+    session_id: str | None = None
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

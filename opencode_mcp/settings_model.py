@@ -152,13 +152,18 @@ class Settings(ServingSettings):
         20_000,
         ge=200,
         le=40_000,  # the whole result stays under 45,000 (contract §3)
-        description="the longest answer in a result; of a longer one head and tail",
+        description="the longest answer in a result, where a call does not ask for another length"
+        " (`max-output-chars`, up to 40000); of a longer one head and tail",
     )
     response_loop_limit: Annotated[int, Number] = Field(
         6,
         ge=0,
         le=1000,
         description="so many answers in a row without progress stop a turn (0: never)",
+    )
+    codex_tools: bool = Field(
+        default=False,
+        description="also offer `codex` and `codex-reply`, for callers of the Codex MCP server",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Choice] = Field(
         "info", description="the least level that is logged, to standard error"

@@ -1,4 +1,7 @@
-"""Forgets how sessions ended once `TOMBSTONE_DAYS` are over: at the start, and now and then."""
+"""Forgets what is remembered for a time, once that is over: at the start, and now and then.
+
+How sessions ended, for `TOMBSTONE_DAYS`; what request-ids stand for, until they expire.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,9 @@ PURGE_EVERY_S = 3600.0
 
 
 async def purge(store: Store, days: int, clock: Clock) -> None:
-    """Forget the tombstones that are older than `days`. Raises StoreError."""
+    """Forget the tombstones older than `days`, and expired request-ids. Raises StoreError."""
     await store.purge_tombstones(clock.now() - timedelta(days=days))
+    await store.purge_requests(clock.now())
 
 
 async def keep_purging(store: Store, days: int, clock: Clock) -> None:

@@ -182,8 +182,9 @@ class Runtime:
         return self._instances
 
     def _build(self) -> Engine:
-        from opencode_mcp.engine.engine import Engine, EngineLimits  # noqa: PLC0415 - late
+        from opencode_mcp.engine.engine import Engine  # noqa: PLC0415 - late
         from opencode_mcp.engine.instances import Instances  # noqa: PLC0415
+        from opencode_mcp.engine.limits import EngineLimits  # noqa: PLC0415 - late
         from opencode_mcp.opencode.managed import ManagedInstances  # noqa: PLC0415
 
         settings = self._settings

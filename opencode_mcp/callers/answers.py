@@ -1,69 +1,18 @@
-"""Results that are not turns: a list, an end, an error."""
+"""Results that are not turns: an end, an error."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opencode_mcp.callers.presenting import ending_state, iso
-from opencode_mcp.callers.sizing import ERROR_CHARS, clip, fit, short
+from opencode_mcp.callers.sizing import clip_message
 from opencode_mcp.callers.wording import next_call
 from opencode_mcp.errors import CallerError, OpencodeMcpError
 from opencode_mcp.opencode_errors import OpencodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opencode_mcp.callers.wire import Result
-    from opencode_mcp.callers.wire_parts import Fault, Listed
+    from opencode_mcp.callers.wire_parts import Fault
     from opencode_mcp.engine.ends import Ended, Unconfirmed
-    from opencode_mcp.engine.overview import Line
-
-
-def present_page(lines: Sequence[Line], *, offset: int, total: int, owners: bool = False) -> Result:
-    """Return a page of the sessions that the caller sees; with `owners`, whose they are."""
-    more = offset + len(lines) < total
-    heading = f"{total} tracked sessions" + (f", from {offset}" if offset else "")
-    rows = [
-        f"{line.session.id} · {line.status} · {line.session.turn_count} turns ·"
-        f" {short(line.session.title or line.session.directory, 80)}"
-        + (f" · {line.session.owner}" if owners else "")
-        for line in lines
-    ]
-    if more:
-        rows.append(f"More with offset {offset + len(lines)}.")
-    result: Result = {
-        "kind": "sessions",
-        "status": "ok",
-        "content": "\n".join([heading + ("" if total else ": start one with opencode"), *rows]),
-        "sessions": [_listed(line, owners=owners) for line in lines],
-        "total": total,
-        "offset": offset,
-        "hasMore": more,
-    }
-    if more:
-        result["nextOffset"] = offset + len(lines)
-    return fit(result)
-
-
-def _listed(line: Line, *, owners: bool) -> Listed:
-    session = line.session
-    item: Listed = {
-        "sessionId": session.id,
-        "threadId": session.id,
-        "directory": short(session.directory),
-        "status": line.status,
-        "turns": session.turn_count,
-        "createdAt": iso(session.created_at),
-        "updatedAt": iso(session.updated_at),
-        "pendingApprovalCount": line.pending_count,
-    }
-    if owners:
-        item["owner"] = session.owner
-    if session.title:
-        item["title"] = short(session.title)
-    if session.ending:
-        item["ending"] = ending_state(session.ending)
-    return item
 
 
 def present_end(end: Ended, *, elapsed_ms: int) -> Result:
@@ -127,7 +76,7 @@ def present_not_found(reference: str, why: str, *, elapsed_ms: int) -> Result:
 
 def present_unconfirmed(end: Unconfirmed, *, elapsed_ms: int, advice: str) -> Result:
     """Return the result of an end that was accepted and is not confirmed."""
-    reason = clip(f"{end.reason}. {advice}" if advice else end.reason, ERROR_CHARS)[0]
+    reason = clip_message(f"{end.reason}. {advice}" if advice else end.reason)[0]
     action = next_call("ending")
     name = "CLEANUP_UNCONFIRMED"
     if end.cause is not None and not end.cause.retryable and isinstance(end.cause, OpencodeError):
@@ -164,7 +113,7 @@ def fault_of(error: OpencodeMcpError, advice: str = "") -> Fault:
     """Return the `error` field for a fault of ours."""
     fault: Fault = {
         "name": error.name,
-        "message": clip(f"{error}. {advice}" if advice else str(error), ERROR_CHARS)[0],
+        "message": clip_message(f"{error}. {advice}" if advice else str(error))[0],
         "retryable": error.retryable,
     }
     if isinstance(error, OpencodeError):
@@ -177,7 +126,7 @@ def fault_of(error: OpencodeMcpError, advice: str = "") -> Fault:
 
 def error_result(name: str, message: str) -> Result:
     """Return the result for a fault with this name and text."""
-    return _error({"name": name, "message": clip(message, ERROR_CHARS)[0], "retryable": False})
+    return _error({"name": name, "message": clip_message(message)[0], "retryable": False})
 
 
 def _error(fault: Fault, session_id: str | None = None) -> Result:

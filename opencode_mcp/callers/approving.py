@@ -27,6 +27,12 @@ def chosen_rules(arguments: StartArguments, settings: Settings) -> tuple[Sandbox
     """
     sandbox = Sandbox(arguments.sandbox or settings.default_sandbox)
     policy = ApprovalPolicy(arguments.approval_policy or settings.default_approval_policy)
+    check_rules(sandbox, policy, settings)
+    return sandbox, policy
+
+
+def check_rules(sandbox: Sandbox, policy: ApprovalPolicy, settings: Settings) -> None:
+    """Raise PolicyNotAllowedError for what lies beyond the operator's ceiling."""
     if not sandbox.is_within(settings.max_sandbox):
         msg = (
             f"sandbox {sandbox.value} is wider than this server allows: the widest is"
@@ -40,7 +46,6 @@ def chosen_rules(arguments: StartArguments, settings: Settings) -> tuple[Sandbox
             " Nothing was sent."
         )
         raise PolicyNotAllowedError(msg)
-    return sandbox, policy
 
 
 def rule_properties(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -17,6 +17,10 @@ MAX_WAIT_S = 600
 MAX_PAGE = 100
 MAX_BATCH = 16
 MAX_CANCEL_WAIT_MS = 20_000
+#: of an answer: less says nothing, more does not fit into a result (contract §3)
+MIN_OUTPUT_CHARS, MAX_OUTPUT_CHARS = 200, 40_000
+#: of a page of an output, in Unicode code points
+MAX_OUTPUT_PAGE = 40_000
 
 
 def _no_bool(value: object) -> object:
@@ -48,7 +52,11 @@ Prompt = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Model = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[^/\s]+/\S+$")]
+#: printable ASCII without spaces: it is shown in results and in errors
+RequestId = Annotated[str, Field(max_length=MAX_NAME_CHARS, pattern=r"^[!-~]+$")]
 Instructions = Annotated[str, Field(max_length=100_000)]
+OutputChars = Annotated[int, Field(ge=MIN_OUTPUT_CHARS, le=MAX_OUTPUT_CHARS), NotBool]
+OutputSchema = dict[str, Any]
 
 MODEL_TEXT = (
     "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
@@ -57,19 +65,34 @@ AGENT_TEXT = "An OpenCode agent, e.g. `build` (works) or `plan` (only plans)"
 VARIANT_TEXT = "The model's variant, e.g. a reasoning effort its provider offers"
 DEVELOPER_TEXT = "Further instructions, appended to the agent's system prompt"
 WAIT_TEXT = (
-    "How long this call watches, in seconds. When it runs out, the turn goes on and the answer"
-    " says so; 0 returns as soon as OpenCode has the prompt"
+    "How long this call watches, in seconds; then the turn goes on and the answer says so. 0"
+    " returns as soon as OpenCode has the prompt"
 )
-TIMEOUT_TEXT = (
-    "The turn's own time limit in seconds; when it runs out the turn is stopped (`timeout`)"
+TIMEOUT_TEXT = "The turn's own time limit, in seconds: then it is stopped (`timeout`)"
+DETAIL_TEXT = "`compact`: the result without tool calls, files, costs and times"
+OUTPUT_TEXT = (
+    "How long the answer may be, in characters of JSON; of a longer one head and tail are kept"
 )
-ID_TEXT = "The session's id, as `opencode` returned it. Give exactly one of the three ids"
+SCHEMA_TEXT = (
+    "A JSON Schema (2020-12, $ref only within it) that this turn's answer is to fit; see"
+    " structuredOutput and structuredOutputStatus"
+)
+REQUEST_TEXT = (
+    "Your name for this call. Repeated with the same arguments within 24 h, it joins the first"
+    " call's turn and sends nothing; with others it is REQUEST_ID_CONFLICT"
+)
+ID_TEXT = "The session's id. Give exactly one of the three ids"
 
 
 class Arguments(BaseModel):
     """The base: strict, and able to say its own schema."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The ids of a session that were given, by their names on the wire."""
+        return {}
 
     @classmethod
     def tool_schema(cls, **changes: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +117,10 @@ def _plain(prop: dict[str, Any]) -> dict[str, Any]:
     prop.pop("title", None)
     if prop.get("default", ...) is None:
         del prop["default"]
-    return {**(kinds[0] if kinds else {}), **prop}
+    bare = {**(kinds[0] if kinds else {}), **prop}
+    if bare.get("minLength") == 1:  # that an empty text is none goes without saying; each has one
+        del bare["minLength"]
+    return bare
 
 
 class SessionReference(Arguments):
@@ -103,7 +129,7 @@ class SessionReference(Arguments):
     session_id: Name | None = Field(None, alias="sessionId", description=ID_TEXT + ".")
     thread_id: Name | None = Field(None, alias="threadId", description="The same, Codex's name.")
     conversation_id: Name | None = Field(
-        None, alias="conversationId", description="The same, Codex's older name (deprecated)."
+        None, alias="conversationId", description="The same, an older name (deprecated)."
     )
 
     @property

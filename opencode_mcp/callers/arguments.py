@@ -8,10 +8,14 @@ from pydantic import Field
 
 from opencode_mcp.callers.argument_kinds import (
     AGENT_TEXT,
+    DETAIL_TEXT,
     DEVELOPER_TEXT,
     MAX_CANCEL_WAIT_MS,
     MAX_WAIT_S,
     MODEL_TEXT,
+    OUTPUT_TEXT,
+    REQUEST_TEXT,
+    SCHEMA_TEXT,
     TIMEOUT_TEXT,
     VARIANT_TEXT,
     WAIT_TEXT,
@@ -21,7 +25,10 @@ from opencode_mcp.callers.argument_kinds import (
     Name,
     NotBlank,
     NotBool,
+    OutputChars,
+    OutputSchema,
     Prompt,
+    RequestId,
     SessionReference,
 )
 
@@ -71,25 +78,43 @@ class StartArguments(Arguments):
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description=WAIT_TEXT
     )
+    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
+    max_output_chars: OutputChars | None = Field(
+        None, alias="max-output-chars", description=OUTPUT_TEXT + "."
+    )
+    output_schema: OutputSchema | None = Field(
+        None, alias="output-schema", description=SCHEMA_TEXT + "."
+    )
+    request_id: RequestId | None = Field(None, alias="request-id", description=REQUEST_TEXT + ".")
 
 
 class ReplyArguments(SessionReference):
     """`opencode-reply`."""
 
     prompt: Prompt
-    model: Model | None = Field(None, description=MODEL_TEXT + "; replaces the session's.")
-    agent: Name | None = Field(None, description=AGENT_TEXT + "; replaces the session's.")
-    variant: Name | None = Field(None, description=VARIANT_TEXT + "; replaces the session's.")
+    model: Model | None = Field(None, description="As in opencode; replaces the stored one.")
+    agent: Name | None = Field(None, description="As in opencode; replaces the stored one.")
+    variant: Name | None = Field(None, description="As in opencode; replaces the stored one.")
     developer_instructions: Instructions | None = Field(
         None,
         alias="developer-instructions",
-        description=DEVELOPER_TEXT + "; replace those of earlier turns.",
+        description="As in opencode; replace the stored ones.",
     )
     timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
         None, alias="timeout-seconds", description=TIMEOUT_TEXT
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
-        None, alias="wait-seconds", description=WAIT_TEXT
+        None, alias="wait-seconds", description="How long this call watches, as in opencode."
+    )
+    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
+    max_output_chars: OutputChars | None = Field(
+        None, alias="max-output-chars", description="How long the answer may be, as in opencode."
+    )
+    output_schema: OutputSchema | None = Field(
+        None, alias="output-schema", description="As in opencode, for this turn alone."
+    )
+    request_id: RequestId | None = Field(
+        None, alias="request-id", description="Your name for this call, as in opencode."
     )
 
 

@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from opencode_mcp.callers.argument_kinds import (
+    DETAIL_TEXT,
     MAX_BATCH,
+    MAX_OUTPUT_PAGE,
     MAX_PAGE,
     MAX_WAIT_S,
+    Arguments,
     Name,
     NotBool,
+    OutputChars,
     SessionReference,
 )
 
@@ -26,7 +30,7 @@ class StatusArguments(SessionReference):
         None,
         alias="wait-seconds",
         description="With ids: how long this call watches, in seconds, until there is news: a turn"
-        " is over or waits for an answer. 0, the default, answers with what is known now.",
+        " is over or waits for an answer. 0, the default, answers at once.",
     )
     wait_for: Literal["any", "all"] | None = Field(
         None,
@@ -38,4 +42,80 @@ class StatusArguments(SessionReference):
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
         None, description="Without an id: how many sessions to list. Default 20."
+    )
+    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
+    max_output_chars: OutputChars | None = Field(
+        None,
+        alias="max-output-chars",
+        description="With ids: how long an answer may be, as in opencode. Several share what there"
+        " is room for.",
+    )
+
+
+class InfoArguments(Arguments):
+    """`opencode-info`."""
+
+    section: Literal["server", "models", "agents", "roots"] | None = Field(
+        None,
+        description="What to tell: this server, the models or agents of a folder, or where sessions"
+        " may run.",
+    )
+    cwd: str | None = Field(
+        None,
+        max_length=4096,
+        description="With models or agents: the folder they are for, as in opencode. Omitted: the"
+        " default folder.",
+    )
+    provider: Name | None = Field(None, description="With models: only this provider's, by its id.")
+    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None, description="With a list: how many entries to skip. Default 0."
+    )
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
+        None, description="With a list: how many entries at most. Default 20."
+    )
+    snapshot_id: Name | None = Field(
+        None,
+        alias="snapshot-id",
+        description="With a list: `snapshotId` of the page before, so that nothing moved since.",
+    )
+
+
+class OutputArguments(SessionReference):
+    """`opencode-output`."""
+
+    turn: Annotated[int, Field(ge=1), NotBool] = Field(
+        description="Which turn, by its number: 1 is the session's first; results name theirs."
+    )
+    section: Literal["answer", "tool-calls", "structured-output", "diff"] | None = Field(
+        None,
+        description="`answer`: its text; `tool-calls`: each call with input and output; `diff`:"
+        " files it changed (git folders only).",
+    )
+    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None,
+        description="Where the page begins: nextOffset of the page before. In Unicode code points;"
+        " for diff-view stat in files.",
+    )
+    limit: Annotated[int, Field(ge=1, le=MAX_OUTPUT_PAGE), NotBool] | None = Field(
+        None,
+        description="How long the page may be, in the unit of offset; it may be shorter. Default"
+        " 20000 code points, or 100 files.",
+    )
+    diff_view: Literal["stat", "patch"] | None = Field(
+        None,
+        alias="diff-view",
+        description="With section diff. `stat` lists the changed files with their index; `patch` is"
+        " the text of their changes.",
+    )
+    file_index: Annotated[int, Field(ge=0), NotBool] | None = Field(
+        None,
+        alias="file-index",
+        description="With diff-view patch: only this file, by its index in `stat`. Omitted: all"
+        " files, one after the other.",
+    )
+    snapshot_id: Name | None = Field(
+        None,
+        alias="snapshot-id",
+        description="snapshotId of the first page: this page is then of the very same content, or"
+        " the answer is SNAPSHOT_EXPIRED.",
     )

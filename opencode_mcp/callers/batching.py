@@ -3,49 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from opencode_mcp.callers.answers import present_error
+from opencode_mcp.callers.batch_result import Member, present_batch
+from opencode_mcp.callers.doing import describe_several
 from opencode_mcp.callers.presenting import present_view
-from opencode_mcp.callers.progress import INTERVAL_S
-from opencode_mcp.callers.sizing import clip, fit
-from opencode_mcp.callers.watching import describe, is_news, present_keeper
 from opencode_mcp.errors import OpencodeMcpError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opencode_mcp.callers.progress import Reporter
+    from opencode_mcp.callers.shown import Shown
     from opencode_mcp.callers.wire import Result
-    from opencode_mcp.callers.wire_parts import Entry
+    from opencode_mcp.clock import Clock
     from opencode_mcp.engine.engine import Engine
-    from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.records import Principal
-
-#: of all contents together: each is in the text and in its entry (contract §3: 45,000 in all)
-_CONTENT_CHARS = 16_000
-#: what stands around an answer: where the turn stands, and the next call
-_FRAME_CHARS = 600
-_LEAST_CHARS = 200
-#: nothing to act on: the turn goes on, or nobody knows
-_PENDING = frozenset({"running", "stopping", "unknown"})
-
-
-@dataclass(slots=True)
-class Member:
-    """One session of a batch: what is known of it, and its keeper while its turn runs."""
-
-    reference: str
-    result: Result
-    keeper: Keeper | None = None
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is something for the caller to act on."""
-        if self.keeper is not None:
-            return is_news(self.keeper)
-        return self.result["status"] not in _PENDING
 
 
 class Batch:
@@ -57,29 +31,39 @@ class Batch:
         asker: Principal,
         references: list[str],
         wait_for: Literal["any", "all"],
+        shown: Shown,
     ) -> None:
         self._engine = engine
         self._asker = asker
         self._references = references
         self._wait_for = wait_for
+        self._shown = shown
 
     async def observe(self, reporter: Reporter, wait_s: float) -> Result:
         """Watch them for at most `wait_s` seconds and present them."""
-        started = self._engine.clock.monotonic()
+        until = self._engine.clock.monotonic() + wait_s
         members = await self._look(self._references)
-        until = started + wait_s
-        await self._engine.closing.until(self._watch(members, reporter, started, until))
-        return self._present(members)
+        await self._engine.closing.until(self._watch(members, reporter, until))
+        complete = self._engine.structures.complete
+        await asyncio.gather(*(complete(member.keeper) for member in members if member.keeper))
+        return present_batch(
+            self._engine,
+            members,
+            self._shown,
+            wait_for=self._wait_for,
+            is_met=self._is_met(members),
+        )
 
-    async def _watch(
-        self, members: list[Member], reporter: Reporter, started: float, until: float
-    ) -> None:
+    async def _watch(self, members: list[Member], reporter: Reporter, until: float) -> None:
         """Wait for what the call waits for; `members` are kept as they are known then."""
         clock = self._engine.clock
+        reporter.begin(clock)
+        if until > clock.monotonic() and not self._is_met(members):
+            await reporter.tell(_summary(members, clock))
         while not self._is_met(members) and (left := until - clock.monotonic()) > 0:
-            if not await _news_of(members, min(INTERVAL_S, left)):
-                await reporter.tell(clock.monotonic() - started, _summary(members))
+            if not await _news_of(members, min(reporter.due_s, left)):
                 members[:] = await self._again(members)
+            await reporter.tell_if_due(_summary(members, clock))
 
     def _is_met(self, members: Iterable[Member]) -> bool:
         judge = all if self._wait_for == "all" else any
@@ -101,66 +85,9 @@ class Batch:
             result = present_error(error)
             result["sessionId"] = result["threadId"] = reference
             return Member(reference, result)
-        chars = self._chars
-        result = present_view(view, max_chars=chars, now=self._engine.clock.now())
+        result = present_view(view, self._shown, now=self._engine.clock.now())
         is_over = view.verdict is None or view.verdict.is_over
-        return Member(reference, result, None if is_over else view.keeper)
-
-    @property
-    def _chars(self) -> int:
-        """How long one answer may be."""
-        return max(_LEAST_CHARS, self._entry_chars - _FRAME_CHARS)
-
-    @property
-    def _entry_chars(self) -> int:
-        return _CONTENT_CHARS // len(self._references)
-
-    def _present(self, members: list[Member]) -> Result:
-        met = self._is_met(members)
-        entries = [self._entry(member) for member in members]
-        ready = [member.reference for member in members if member.is_ready]
-        head = f"{len(ready)} of {len(members)} have news"
-        result: Result = {
-            "kind": "batch",
-            "status": "ready" if met else "waiting",
-            "content": "\n\n".join([head, *map(_paragraph, members, entries)]),
-            "waitFor": self._wait_for,
-            "reason": "condition" if met else "deadline",
-            "results": entries,
-            "readyIds": ready,
-            "pendingIds": [m.reference for m in members if not m.is_ready],
-        }
-        return fit(result)
-
-    def _entry(self, member: Member) -> Entry:
-        result = member.result
-        if member.keeper is not None:
-            result = present_keeper(self._engine, member.keeper, max_chars=self._chars)
-        kept = {name: result[name] for name in _KEPT if name in result}  # type: ignore[literal-required]
-        kept["content"], cut = clip(result["content"], self._entry_chars)
-        if cut:
-            kept["truncated"] = True
-        return cast("Entry", kept)
-
-
-def _paragraph(member: Member, entry: Entry) -> str:
-    """Return what the text says of one session; its id stands first, so that it is never cut."""
-    return f"{member.reference} · {entry['status']}\n{entry['content']}"
-
-
-_KEPT = (
-    "kind",
-    "status",
-    "sessionId",
-    "threadId",
-    "turnId",
-    "turn",
-    "pendingApprovals",
-    "pendingApprovalCount",
-    "error",
-    "elapsedMs",
-    "truncated",
-)
+        return Member(reference, result, view, None if is_over else view.keeper)
 
 
 async def _news_of(members: list[Member], timeout_s: float) -> bool:
@@ -179,8 +106,7 @@ async def _news_of(members: list[Member], timeout_s: float) -> bool:
         await asyncio.gather(*waits, return_exceptions=True)
 
 
-def _summary(members: list[Member]) -> str:
+def _summary(members: list[Member], clock: Clock) -> str:
     ready = sum(member.is_ready for member in members)
     running = [m.keeper for m in members if m.keeper is not None and not m.is_ready]
-    doing = f"; {describe(running[0])}" if running else ""
-    return f"{ready} of {len(members)} have news{doing}"
+    return describe_several(f"{ready} of {len(members)} have news", running, clock)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.answers import fault_of
 from opencode_mcp.callers.presenting import ending_state, present_turn, present_view
-from opencode_mcp.callers.sizing import fit
-from opencode_mcp.callers.wording import next_call
+from opencode_mcp.callers.shown import Shown
+from opencode_mcp.callers.sizing import clip_message, short
+from opencode_mcp.callers.wording import foot, next_call
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.engine.overview import View
 
@@ -25,26 +26,28 @@ _TRIED_AGAIN = (
 )
 
 
-def present_cancel(cancelled: Cancelled, *, max_chars: int, now: datetime) -> Result:
+def present_cancel(cancelled: Cancelled, shown: Shown, *, now: datetime) -> Result:
     """Return the result of a cancel."""
     verdict = cancelled.verdict
     over = verdict if verdict is not None and verdict.is_over else None
+    lead = _what_was_done(cancelled, over)
     if over is not None:
-        result = present_turn(cancelled.session, cancelled.turn, over, max_chars=max_chars, now=now)
+        session, turn = cancelled.session, cancelled.turn
+        result = present_turn(session, turn, over, shown, now=now, lead=lead)
     else:
-        result = _stopping(cancelled)
+        result = _stopping(cancelled, lead)
     result["accepted"] = cancelled.accepted
     result["done"] = cancelled.done
     result["alreadyDone"] = cancelled.already_done
     result["cancelled"] = over.status is TurnStatus.CANCELLED if over else None
     result["timedOut"] = over is not None and over.status is TurnStatus.TIMEOUT
     result["nextAction"] = result["hint"]
-    return fit(_told(result, cancelled, over))
+    return result
 
 
 def present_no_turn(session: Session) -> Result:
     """Return the result of a cancel in a session that has no turn."""
-    result = present_view(View(session, None, None), max_chars=0, now=session.updated_at)
+    result = present_view(View(session, None, None), Shown(0), now=session.updated_at)
     result["content"] = f"It has no turn: nothing was sent.\n\n{result['content']}"
     result["accepted"], result["done"], result["alreadyDone"] = False, True, True
     result["cancelled"], result["timedOut"] = False, False
@@ -52,7 +55,7 @@ def present_no_turn(session: Session) -> Result:
     return result
 
 
-def _stopping(cancelled: Cancelled) -> Result:
+def _stopping(cancelled: Cancelled, lead: str) -> Result:
     session, turn = cancelled.session, cancelled.turn
     action = next_call("ending" if session.ending else "stopping")
     if cancelled.fault:
@@ -60,13 +63,13 @@ def _stopping(cancelled: Cancelled) -> Result:
     result: Result = {
         "kind": "turn",
         "status": "stopping",
-        "content": f"[session {session.id} · turn {turn.number} · stopping] {action}",
+        "content": f"{lead}\n\n{foot(session, turn, 'stopping')} {action}",
         "sessionId": session.id,
         "threadId": session.id,
         "turnId": turn.message_id,
         "turn": turn.number,
         "executionState": "unknown" if cancelled.fault else "active",
-        "directory": session.directory,
+        "directory": short(session.directory),
         "hint": action,
     }
     if session.ending:
@@ -76,12 +79,13 @@ def _stopping(cancelled: Cancelled) -> Result:
     return result
 
 
-def _told(result: Result, cancelled: Cancelled, over: Verdict | None) -> Result:
-    """Put first in the text what this call did."""
+def _what_was_done(cancelled: Cancelled, over: Verdict | None) -> str:
+    """Return what the text says first: what this call did."""
     if cancelled.already_done:
         said = "The turn was over before this call; nothing was sent."
     elif cancelled.fault:
-        said = f"{cancelled.fault.name}: the abort could not be sent: {cancelled.fault}"
+        why = clip_message(str(cancelled.fault))[0]
+        said = f"{cancelled.fault.name}: the abort could not be sent: {why}"
     elif over is None and cancelled.session.ending:
         said = "The session is being ended, which stops the turn."
     elif over is None:
@@ -90,5 +94,4 @@ def _told(result: Result, cancelled: Cancelled, over: Verdict | None) -> Result:
         said = "The turn was cut short; that is confirmed."
     else:
         said = f"The turn came to its own end first: {over.status.value}."
-    result["content"] = f"{said}\n\n{result['content']}"
-    return result
+    return said

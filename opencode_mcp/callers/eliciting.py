@@ -9,7 +9,6 @@ it: it never submits a prompt.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,10 +18,12 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
+from opencode_mcp.callers.doing import describe_ask
 from opencode_mcp.callers.forms import Decision, Form, decision_of, form_of
 from opencode_mcp.callers.progress import INTERVAL_S
+from opencode_mcp.callers.request_ids import SealedCall, seal, unseal
 from opencode_mcp.engine.outcome import TurnStatus
-from opencode_mcp.errors import InvalidArgumentError
+from opencode_mcp.errors import InvalidArgumentError, OpencodeMcpError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import AnsweredBy, ApprovalPolicy
@@ -42,8 +43,9 @@ log = logging.getLogger(__name__)
 
 NO_PERSON = (
     "this client cannot ask a person through this connection (no MCP elicitation): start the"
-    " session with approval-policy caller and answer with opencode-approve"
+    " session by opencode with approval-policy caller and answer with opencode-approve"
 )
+ASKED_TOO_OFTEN = "the person at the client cannot be asked any more in this call"
 #: a client gives up after 10 repetitions of one call; then opencode-status goes on
 _MAX_ROUNDS = 8
 #: so long an ask that was returned to one client is not shown to another
@@ -56,6 +58,7 @@ class CallState(BaseModel):
     session: str
     turn: int
     rounds: int = 0
+    request: SealedCall | None = None
 
 
 class Person:
@@ -122,22 +125,24 @@ async def attend(
 ) -> InputRequiredResult | None:
     """Have one ask answered, for at most `left_s` seconds; one at a time, in all calls together.
 
-    Returns what the call must return at once, or None: look again.
+    Returns what the call must return at once, or None: look again. What nobody can be asked is
+    rejected, and so is what the person cannot be asked any more.
     """
-    if person is None:
+    if person is None or not may_ask(person):
+        why = NO_PERSON if person is None else ASKED_TOO_OFTEN
         with suppress(OpencodeError):  # the keeper tells of the trouble; look again
             for ask_id in list(keeper.approvals.waiting):
                 client = keeper.connection.client
-                await keeper.approvals.reject(client, ask_id, NO_PERSON, by=AnsweredBy.NO_PERSON)
+                await keeper.approvals.reject(client, ask_id, why, by=AnsweredBy.NO_PERSON)
             await keeper.refresh()
         return None
     waiting = keeper.approvals.next_to_show()
     if waiting is None:
-        if not await keeper.changed(min(INTERVAL_S, left_s)):
-            await reporter.tell_waiting()
+        await keeper.changed(min(reporter.due_s, left_s))
+        await reporter.tell_if_due("waiting for a person's answer, which another call asks for")
         return None
     if person.modern:
-        return _return_ask(keeper, person, waiting)
+        return _return_ask(keeper, person, waiting, reporter)
     await _ask_and_answer(keeper, person, waiting, reporter, left_s)
     return None
 
@@ -147,13 +152,20 @@ def may_ask(person: Person | None) -> bool:
     return person is None or person.rounds < _MAX_ROUNDS
 
 
-def _return_ask(keeper: Keeper, person: Person, waiting: Waiting) -> InputRequiredResult:
+def _return_ask(
+    keeper: Keeper, person: Person, waiting: Waiting, reporter: Reporter
+) -> InputRequiredResult:
     form = form_of(waiting.ask, keeper.session.id)
     keeper.approvals.show(waiting.ask.id, _SHOWN_S)
-    state = CallState(session=keeper.session.id, turn=keeper.turn.number, rounds=person.rounds + 1)
+    state = CallState(
+        session=keeper.session.id,
+        turn=keeper.turn.number,
+        rounds=person.rounds + 1,
+        request=seal(reporter.call),
+    )
     params = ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
     return InputRequiredResult(
-        request_state=json.dumps(state.model_dump()),
+        request_state=state.model_dump_json(),
         input_requests={waiting.ask.id: ElicitRequest(params=params)},
     )
 
@@ -168,8 +180,8 @@ async def _ask_and_answer(
     try:
         async with asyncio.timeout(left_s):
             while not asking.done() and is_for_a_person(keeper) and ask.id in approvals.waiting:
-                await _first_of(asking, keeper)
-                await reporter.tell_waiting()
+                await _first_of(asking, keeper, reporter.due_s)
+                await reporter.tell_if_due(f"waiting for a person: {describe_ask(ask)}")
     except TimeoutError:
         return
     finally:
@@ -180,8 +192,8 @@ async def _ask_and_answer(
         await _carry_out(keeper, ask.id, asking.result())
 
 
-async def _first_of(asking: asyncio.Future[Decision], keeper: Keeper) -> None:
-    changing = asyncio.ensure_future(keeper.changed(INTERVAL_S))
+async def _first_of(asking: asyncio.Future[Decision], keeper: Keeper, timeout_s: float) -> None:
+    changing = asyncio.ensure_future(keeper.changed(timeout_s))
     try:
         both: set[asyncio.Future[Decision] | asyncio.Future[bool]] = {asking, changing}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -200,22 +212,43 @@ async def _carry_out(keeper: Keeper, ask_id: str, decision: Decision) -> None:
         tell(log, Event.ANSWER_NOT_GIVEN, approval_id=ask_id, why=str(error))
 
 
-async def resume(engine: Engine, context: Context, asker: Principal) -> View:
+async def resume(engine: Engine, reporter: Reporter, asker: Principal, *, owns: bool) -> View:
     """Return the turn that a repeated call goes on with, after giving the answers it brought.
+
+    `owns`: who cancels the call meanwhile may stop the turn, as while it is watched.
 
     Raises SessionNotFoundError, InvalidArgumentError.
     """
-    state = state_of(context)
+    state = state_of(reporter.context)
     if state is None:
         msg = "a first call has nothing to go on with"
         raise RuntimeError(msg)
+    unseal(reporter.call, state.request)
+    try:
+        return await _answered(engine, state, reporter, asker)
+    except asyncio.CancelledError:
+        if owns:
+            engine.owning.left(_running(engine, state, asker), reporter.call)
+        raise
+
+
+async def _running(engine: Engine, state: CallState, asker: Principal) -> Keeper | None:
+    """Return the turn of a call that left, if it runs."""
+    with suppress(OpencodeMcpError):
+        view = await engine.view(state.session, asker)
+        if view.turn is not None and view.turn.number == state.turn:
+            return view.keeper
+    return None
+
+
+async def _answered(engine: Engine, state: CallState, reporter: Reporter, asker: Principal) -> View:
     view = await engine.view(state.session, asker)
     keeper = view.keeper
     if view.turn is None or view.turn.number != state.turn:
         msg = f"turn {state.turn} of session {state.session} is over: call opencode-status"
         raise InvalidArgumentError(msg, session_id=state.session)
     if keeper is not None:
-        for ask_id, response in (context.input_responses or {}).items():
+        for ask_id, response in (reporter.context.input_responses or {}).items():
             keeper.approvals.hide(ask_id)
             waiting = keeper.approvals.waiting.get(ask_id)
             if waiting is not None and isinstance(response, ElicitResult):

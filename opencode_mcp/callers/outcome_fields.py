@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from opencode_mcp.callers.sizing import ERROR_CHARS, FILES, TOOL_CALLS, clip, short
-from opencode_mcp.engine.outcome import TurnStatus
+from opencode_mcp.callers.sizing import (
+    FILES,
+    TOOL_CALLS,
+    clip_message,
+    fitting,
+    mark_omitted,
+    short,
+)
 from opencode_mcp.records import Submission
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opencode_mcp.callers.shown import Shown
     from opencode_mcp.callers.wire import Result
-    from opencode_mcp.callers.wire_parts import Called, Fault, TokenCount
-    from opencode_mcp.engine.effects import Usage
+    from opencode_mcp.callers.wire_parts import Called, Fault, TokenCount, Warned
+    from opencode_mcp.engine.effects import ToolCall, Usage
     from opencode_mcp.engine.failures import Failure
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.records import Turn
 
 
-def add_outcome(result: Result, turn: Turn, verdict: Verdict) -> None:
+def add_outcome(result: Result, turn: Turn, verdict: Verdict, shown: Shown) -> None:
     """Add what only a turn that is over has."""
     result["resendSafety"] = _resend_safety(turn, verdict)
     result["cleanup"] = "complete" if verdict.execution == "stopped" else "unconfirmed"
@@ -25,10 +34,14 @@ def add_outcome(result: Result, turn: Turn, verdict: Verdict) -> None:
     result["tokens"] = _tokens(verdict.usage)
     if verdict.finish:
         result["finish"] = short(verdict.finish)
-    if verdict.files_changed:
+    if verdict.files_changed and shown.detail == "standard":
         result["filesChanged"] = [short(f) for f in verdict.files_changed[:FILES]]
+        if len(verdict.files_changed) > FILES:
+            mark_omitted(result, "filesChanged")
     if verdict.failure:
-        result["error"] = _fault(verdict.failure)
+        result["error"], cut = _fault(verdict.failure, shown.error_chars)
+        if cut:
+            mark_omitted(result, "error.message")
     if verdict.response_loop:
         loop = verdict.response_loop
         result["responseLoop"] = {
@@ -40,8 +53,7 @@ def add_outcome(result: Result, turn: Turn, verdict: Verdict) -> None:
 
 def is_partial(verdict: Verdict) -> bool:
     """Whether there is an answer that is not all there would have been."""
-    whole = verdict.status is TurnStatus.COMPLETED and verdict.finish != "length"
-    return bool(verdict.answer) and not whole
+    return bool(verdict.answer) and not verdict.has_whole_answer
 
 
 def _resend_safety(
@@ -63,10 +75,11 @@ def _tokens(usage: Usage) -> TokenCount:
     }
 
 
-def _fault(failure: Failure) -> Fault:
+def _fault(failure: Failure, error_chars: int) -> tuple[Fault, bool]:
+    message, cut = clip_message(failure.message, error_chars)
     fault: Fault = {
         "name": failure.name,
-        "message": clip(failure.message, ERROR_CHARS)[0],
+        "message": message,
         "retryable": failure.retryable,
     }
     if failure.status_code is not None:
@@ -75,17 +88,30 @@ def _fault(failure: Failure) -> Fault:
         fault["retryAfterSeconds"] = failure.retry_after_s
     if failure.condition:
         fault["condition"] = short(failure.condition)
-    return fault
+    return fault, cut
 
 
-def called(verdict: Verdict) -> list[Called]:
-    """Return the `toolCalls` field: the newest calls, in their order."""
-    listed: list[Called] = []
-    for call in verdict.tool_calls[-TOOL_CALLS:]:
-        item: Called = {"tool": short(call.tool), "status": short(call.status)}
-        if call.title:
-            item["title"] = short(call.title)
-        if call.reason:
-            item["reason"] = short(call.reason)
-        listed.append(item)
-    return listed
+def add_calls(result: Result, verdict: Verdict) -> None:
+    """Add the `toolCalls` field: the newest calls, in their order."""
+    listed = [call_entry(call) for call in verdict.tool_calls[-TOOL_CALLS:]]
+    result["toolCalls"] = listed
+    if len(listed) < len(verdict.tool_calls):
+        mark_omitted(result, "toolCalls")
+
+
+def warned(verdict: Verdict, limit: int) -> list[Warned]:
+    """Return the `warnings` field: as many as there is room for in `limit` characters."""
+    every: Iterator[Warned] = (
+        {"code": short(code), "message": short(message)} for code, message in verdict.warnings
+    )
+    return fitting(every, limit)
+
+
+def call_entry(call: ToolCall) -> Called:
+    """Return one entry of a `toolCalls` field."""
+    item: Called = {"tool": short(call.tool), "status": short(call.status)}
+    if call.title:
+        item["title"] = short(call.title)
+    if call.reason:
+        item["reason"] = short(call.reason)
+    return item

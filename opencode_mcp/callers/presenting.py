@@ -7,60 +7,98 @@ of the two is complete by itself: id, status, answer, next call.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from opencode_mcp.callers.outcome_fields import add_outcome, called, is_partial
-from opencode_mcp.callers.sizing import APPROVALS, ERROR_CHARS, clip, fit, short
-from opencode_mcp.callers.wording import answer_text, next_call
+from opencode_mcp.callers.asks import pending_approvals
+from opencode_mcp.callers.moments import iso
+from opencode_mcp.callers.outcome_fields import add_calls, add_outcome, is_partial, warned
+from opencode_mcp.callers.sizing import (
+    ERROR_CHARS,
+    FITTED_CHARS,
+    NOTES_CHARS,
+    clip,
+    drop_in_order,
+    mark_omitted,
+    serialized_size,
+    short,
+    text_size,
+)
+from opencode_mcp.callers.structuring import add_structured, left_out
+from opencode_mcp.callers.wording import foot, next_call, notes, rest_of_answer
 from opencode_mcp.lifecycle import Phase
-from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from opencode_mcp.callers.shown import Shown
     from opencode_mcp.callers.wire import Result
-    from opencode_mcp.callers.wire_parts import Approval, EndingState, Retry, Status
-    from opencode_mcp.engine.outcome import AskTimes, Verdict
+    from opencode_mcp.callers.wire_parts import Degraded, EndingState, Retry, Status, Warned
+    from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.engine.overview import View
     from opencode_mcp.opencode.models import RemoteStatus
     from opencode_mcp.records import Ending, Session, Turn
 
 
-def iso(moment: datetime) -> str:
-    """Return a moment as callers see it: ISO 8601, UTC, milliseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def present_view(view: View, *, max_chars: int, now: datetime) -> Result:
+def present_view(view: View, shown: Shown, *, now: datetime) -> Result:
     """Return the result for one session as it stands."""
     session = view.session
     if session.phase is Phase.ENDING and session.ending is not None:
-        return _present_ending(session, session.ending)
+        return shown.without_details(_present_ending(session, session.ending))
     if view.verdict is None or view.turn is None:
-        return _present_unknown(view)
-    result = present_turn(session, view.turn, view.verdict, max_chars=max_chars, now=now)
-    if session.phase is Phase.QUARANTINED:
-        result["status"], result["executionState"] = "quarantined", "unknown"
-        result["resendSafety"] = "unknown"
-        hint = next_call("quarantined")
-        result["hint"] = hint
-        result["content"] = f"{_head(session, 'quarantined')}\n{hint}"
-        result.pop("error", None)
+        return shown.without_details(_present_unknown(view))
+    if session.phase is not Phase.QUARANTINED:
+        return present_turn(session, view.turn, view.verdict, shown, now=now)
+    result = present_turn(session, view.turn, replace(view.verdict, answer=""), shown, now=now)
+    result["status"], result["executionState"] = "quarantined", "unknown"
+    result["resendSafety"] = "unknown"
+    hint = next_call("quarantined")
+    result["hint"] = hint
+    result["content"] = f"{_head(session, 'quarantined')}\n{hint}"
+    result.pop("error", None)
     return result
 
 
-def present_turn(
-    session: Session, turn: Turn, verdict: Verdict, *, max_chars: int, now: datetime
+def present_turn(  # noqa: PLR0913 - a turn, what it came to, and how that is to be shown
+    session: Session,
+    turn: Turn,
+    verdict: Verdict,
+    shown: Shown,
+    *,
+    now: datetime,
+    lead: str = "",
+    upstream_read: Degraded | None = None,
 ) -> Result:
-    """Return the result for a turn: what it came to, or where it stands."""
-    answer, cut = clip(verdict.answer, max_chars)
-    status: Status = verdict.status.value
+    """Return the result for a turn: what it came to, or where it stands.
+
+    `lead`: what the text says first. `upstream_read`: why OpenCode cannot be asked about it now.
+    """
     ends = turn.stop_reason is StopReason.END
-    action = next_call("ending" if ends else status, session.approval_policy)
+    action = next_call("ending" if ends else verdict.status.value, session.approval_policy)
+    result = _about(session, turn, verdict, now)
+    result["hint"] = action
+    if upstream_read is not None:
+        result["executionState"], result["upstreamRead"] = "unknown", upstream_read
+    if verdict.retry:
+        result["upstreamRetry"] = _retry(verdict.retry, now)
+    if verdict.tool_calls and shown.detail == "standard":
+        add_calls(result, verdict)
+    warnings = warned(verdict, shown.warnings_chars)
+    _add_asks_and_warnings(result, verdict, warnings, shown)
+    if verdict.is_over:
+        add_outcome(result, turn, verdict, shown)
+    said = [*notes(result, verdict, warnings), *add_structured(result, verdict.structured)]
+    told = _Told(lead, said, foot(session, turn, verdict.status.value))
+    return _with_text(shown.without_details(result), verdict.answer, told, shown)
+
+
+def _about(session: Session, turn: Turn, verdict: Verdict, now: datetime) -> Result:
+    """Return the fields that every turn has."""
     result: Result = {
         "kind": "turn",
-        "status": status,
-        "content": answer_text(session, turn, verdict, answer, action),
+        "status": verdict.status.value,
+        "content": "",
         "sessionId": session.id,
         "threadId": session.id,
         "turnId": turn.message_id,
@@ -77,36 +115,66 @@ def present_turn(
         "pendingApprovalCount": len(verdict.pending),
         "filesChangedCount": len(verdict.files_changed),
         "elapsedMs": _elapsed_ms(turn, verdict, now),
-        "hint": action,
-        "truncated": cut,
+        "truncated": False,
     }
-    _add_details(result, session, turn, verdict, now)
-    if cut:
-        result["omittedFields"] = ["content"]
-    return fit(result)
-
-
-def _add_details(
-    result: Result, session: Session, turn: Turn, verdict: Verdict, now: datetime
-) -> None:
-    """Add the fields that are there only when there is something to say."""
     agent, model = verdict.agent or session.agent, verdict.model or session.model
     if agent:
         result["agent"] = short(agent)
     if model:
         result["model"] = short(model)
-    if verdict.tool_calls:
-        result["toolCalls"] = called(verdict)
+    return result
+
+
+class _Told(NamedTuple):
+    """What the text of a turn says before and behind its answer."""
+
+    lead: str
+    notes: list[str]
+    foot: str
+
+    def text(self, answer: str, hint: str) -> str:
+        """Return the whole text; `hint` is the next call."""
+        return "\n\n".join(
+            part for part in (self.lead, answer, *self.notes, f"{self.foot} {hint}") if part
+        )
+
+
+def _with_text(result: Result, answer: str, told: _Told, shown: Shown) -> Result:
+    """Add the text: the answer first, as much as there is room for, then what is said of it.
+
+    Where there is less room than the answer may take, the lists go before it is cut further.
+    """
+    hint = result["hint"]
+    is_blank = not answer.strip()
+    result["content"] = told.text("", hint)
+    need = 0 if is_blank else min(text_size(answer[: shown.max_chars]), shown.answer_chars)
+    result = drop_in_order(result, FITTED_CHARS - need)
+    told = told._replace(notes=[*told.notes, *left_out(result)])
+    result["content"] = told.text("", hint)
+    if is_blank:
+        return result
+    rest = f"{rest_of_answer(result['turn'])} {hint}"
+    room = FITTED_CHARS - NOTES_CHARS - serialized_size(result)
+    room -= 2 * (len(rest) - len(hint))  # in the text and beside it, should the answer be cut
+    clipped, cut = clip(answer, shown.max_chars, min(shown.answer_chars, room))
+    if cut:
+        mark_omitted(result, "content")
+        result["hint"] = hint = rest
+    result["content"] = told.text(clipped, hint)
+    return result
+
+
+def _add_asks_and_warnings(
+    result: Result, verdict: Verdict, warnings: list[Warned], shown: Shown
+) -> None:
     if verdict.pending:
-        result["pendingApprovals"] = [
-            _approval(ask, verdict.ask_times.get(ask.id)) for ask in verdict.pending[:APPROVALS]
-        ]
-    if verdict.warnings:
-        result["warnings"] = [{"code": c, "message": short(m)} for c, m in verdict.warnings]
-    if verdict.retry:
-        result["upstreamRetry"] = _retry(verdict.retry, now)
-    if verdict.is_over:
-        add_outcome(result, turn, verdict)
+        result["pendingApprovals"], is_all = pending_approvals(verdict, shown.asks_chars)
+        if not is_all:
+            mark_omitted(result, "pendingApprovals")
+    if warnings:
+        result["warnings"] = warnings
+    if len(warnings) < len(verdict.warnings):
+        mark_omitted(result, "warnings")
 
 
 def _output_state(verdict: Verdict) -> Literal["pending", "available", "unavailable"]:
@@ -118,43 +186,6 @@ def _output_state(verdict: Verdict) -> Literal["pending", "available", "unavaila
 def _elapsed_ms(turn: Turn, verdict: Verdict, now: datetime) -> int:
     until = verdict.ended_at or turn.finished_at or now
     return max(0, round((until - turn.created_at).total_seconds() * 1000))
-
-
-def _approval(ask: PermissionRequest | QuestionRequest, times: AskTimes | None) -> Approval:
-    approval = _asked(ask)
-    if times is not None:
-        approval["askedAt"] = iso(times.asked_at)
-        approval["deadlineAt"] = iso(times.deadline_at)
-    return approval
-
-
-def _asked(ask: PermissionRequest | QuestionRequest) -> Approval:
-    if isinstance(ask, PermissionRequest):
-        return {
-            "id": ask.id,
-            "kind": "permission",
-            "sessionId": ask.session_id,
-            "permission": short(ask.permission),
-            "patterns": [short(pattern) for pattern in ask.patterns[:APPROVALS]],
-        }
-    return {
-        "id": ask.id,
-        "kind": "question",
-        "sessionId": ask.session_id,
-        "questions": [
-            {
-                "question": short(item.question),
-                "header": short(item.header),
-                "options": [
-                    {"label": short(o.label), "description": short(o.description)}
-                    for o in item.options[:APPROVALS]
-                ],
-                "multiple": item.multiple,
-                "custom": item.custom,
-            }
-            for item in ask.questions[:APPROVALS]
-        ],
-    }
 
 
 def _retry(status: RemoteStatus, now: datetime) -> Retry:
@@ -199,7 +230,7 @@ def _present_ending(session: Session, ending: Ending) -> Result:
         "threadId": session.id,
         "executionState": "unknown",
         "cleanup": "unconfirmed",
-        "directory": session.directory,
+        "directory": short(session.directory),
         "accepted": True,
         "done": False,
         "ending": state,
@@ -212,11 +243,8 @@ def _present_unknown(view: View) -> Result:
     session = view.session
     status: Status = "unknown" if view.unknown_because else "idle"
     action = next_call(status)
-    why = (
-        f" OpenCode cannot be asked: {short(view.unknown_because, ERROR_CHARS)}"
-        if (view.unknown_because)
-        else ""
-    )
+    because = view.unknown_because
+    why = f" OpenCode cannot be asked: {short(because, ERROR_CHARS)}" if because else ""
     result: Result = {
         "kind": "turn",
         "status": status,
@@ -224,7 +252,7 @@ def _present_unknown(view: View) -> Result:
         "sessionId": session.id,
         "threadId": session.id,
         "executionState": "unknown" if view.unknown_because else "stopped",
-        "directory": session.directory,
+        "directory": short(session.directory),
         "hint": action,
     }
     if view.turn:

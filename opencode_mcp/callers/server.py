@@ -10,12 +10,10 @@ from fastmcp.server.middleware import Middleware
 from mcp.server.request_state import RequestStateSecurity
 
 from opencode_mcp import __version__
-from opencode_mcp.callers import texts
+from opencode_mcp.callers import codex_texts, texts
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.tool import ModelTool, to_tool_result
-from opencode_mcp.callers.tool_table import NAMES, properties, table, words
-from opencode_mcp.callers.tools import Tools
-from opencode_mcp.callers.wire import output_schema
+from opencode_mcp.callers.tool_table import names, properties, rows, words
 
 if TYPE_CHECKING:
     from fastmcp.server.middleware import CallNext, MiddlewareContext
@@ -44,7 +42,8 @@ class UnknownTool(Middleware):
         try:
             return await call_next(context)
         except NotFoundError:
-            text = f"there is no tool {context.message.name[:100]!r}; there are: {', '.join(NAMES)}"
+            there = ", ".join(names(self._settings))
+            text = f"there is no tool {context.message.name[:100]!r}; there are: {there}"
             result = error_result("INVALID_ARGUMENT", text)
             owner = current_principal(self._settings).name
             with CallReport(OTHER, owner, context.fastmcp_context) as report:
@@ -57,11 +56,12 @@ def build_server(service: Service) -> FastMCP:
     if service.settings.transport == "http":  # elsewhere nobody scrapes: a start without it
         from opencode_mcp.metrics import offer_tools  # noqa: PLC0415
 
-        offer_tools(NAMES)
+        offer_tools(names(service.settings))
     mcp = FastMCP(
         "opencode-mcp",
         version=__version__,
-        instructions=texts.INSTRUCTIONS,
+        instructions=texts.INSTRUCTIONS
+        + (codex_texts.INSTRUCTIONS if service.settings.codex_tools else ""),
         middleware=[UnknownTool(service.settings)],
         request_state_security=RequestStateSecurity(
             keys=[service.state_key],
@@ -71,22 +71,22 @@ def build_server(service: Service) -> FastMCP:
         mask_error_details=True,
         dereference_schemas=False,  # each shape is said once: callers pay for the listing
     )
-    tools = Tools(service)
     settings = service.settings
     said = words(settings)
-    for row in table(tools):
+    for row in rows(service):
         mcp.add_tool(
             ModelTool(
                 name=row.name,
                 title=row.title,
                 description=row.text.format(**said),
                 parameters=row.model.tool_schema(**properties(settings, row.name)),
-                output_schema=output_schema(),
+                output_schema=row.output(),
                 annotations=row.hints,
                 model=row.model,
                 handler=row.handler,
                 settings=settings,
                 closing=service.closing,
+                shape=row.shape,
             )
         )
     return mcp

@@ -11,9 +11,11 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp_types import InputRequiredResult, TextContent
 from pydantic import Field, ValidationError
 
-from opencode_mcp.callers.argument_kinds import Arguments, SessionReference
+from opencode_mcp.callers.argument_kinds import Arguments
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.progress import Reporter
+from opencode_mcp.callers.request_ids import repeatable_call, with_request
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, fit
 from opencode_mcp.engine.closing import ANSWERED_BY_S
 from opencode_mcp.errors import OpencodeMcpError, ShuttingDownError
 from opencode_mcp.log_events import tell_failure
@@ -21,13 +23,14 @@ from opencode_mcp.log_events import tell_failure
 if TYPE_CHECKING:
     from opencode_mcp.callers.call_report import CallReport
     from opencode_mcp.callers.wire import Result
+    from opencode_mcp.engine.requests import RepeatableCall
 
     ResendSafety = Literal["not_submitted", "unknown"]
 
 log = logging.getLogger(__name__)
 
 #: tools whose errors tell whether their prompt may be sent again
-SUBMITTING = ("opencode", "opencode-reply")
+SUBMITTING = ("opencode", "opencode-reply", "codex", "codex-reply")
 _RESEND: dict[str, ResendSafety] = {
     "SUBMISSION_UNCONFIRMED": "unknown",
     "INTERNAL": "unknown",
@@ -46,6 +49,8 @@ class ModelTool(Tool):
     handler: Any = Field(exclude=True)
     settings: Any = Field(exclude=True)
     closing: Any = Field(exclude=True)
+    #: makes of a result, and of the arguments as they came, what the caller gets
+    shape: Any = Field(exclude=True)
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Answer a call, and tell the log and the metrics of it."""
@@ -59,7 +64,8 @@ class ModelTool(Tool):
                 report.over_for_input()
                 return InputRequiredToolResult(result)
             report.over(result)
-        return to_tool_result(result)
+        shaped: ToolResult = self.shape(result, arguments)
+        return shaped
 
     async def _answer(
         self, arguments: dict[str, Any], reporter: Reporter, report: CallReport
@@ -78,6 +84,8 @@ class ModelTool(Tool):
             why = explain(error, self.parameters)
             return error_result("INVALID_ARGUMENT", why)
         report.concerns(named_session(checked))
+        owner = current_principal(self.settings).name
+        reporter.call = repeatable_call(self.name, checked, owner)
         # the prompt of a repeated call went out with the first one
         fallback: ResendSafety
         fallback = "not_submitted" if reporter.context.request_state is None else "unknown"
@@ -95,19 +103,31 @@ class ModelTool(Tool):
             result = present_error(error)
         if isinstance(result, InputRequiredResult):
             return result
+        return self._completed(result, fallback, reporter.call)
+
+    def _completed(
+        self, result: Result, fallback: ResendSafety, call: RepeatableCall | None
+    ) -> Result:
+        """Add what only the call knows: whether its prompt may be sent again, its request-id."""
         if result["kind"] == "error" and self.name in SUBMITTING:
+            if call is not None and call.replayed:  # the prompt went out with the first call
+                fallback = "unknown"
             result["resendSafety"] = _RESEND.get(result["error"]["name"], fallback)
-        return result
+        return with_request(result, call)
 
 
 def named_session(arguments: Arguments) -> str | None:
     """Return the id that a caller gave, if it was just one."""
-    given = arguments.references if isinstance(arguments, SessionReference) else {}
+    given = arguments.references
     return next(iter(given.values())) if len(given) == 1 else None
 
 
-def to_tool_result(result: Result) -> ToolResult:
-    """Return a result as MCP carries it: the structured object, and its text as one block."""
+def to_tool_result(result: Result, _arguments: object = None) -> ToolResult:
+    """Return a result as MCP carries it: the structured object, and its text as one block.
+
+    Each is bounded where it is made; this is the net below them, so that none is ever larger.
+    """
+    result = fit(result, MAX_RESULT_CHARS)
     return ToolResult(
         content=[TextContent(type="text", text=result["content"])],
         structured_content=dict(result),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_types import InputRequiredResult, ToolAnnotations
 
-from opencode_mcp.callers import texts
+from opencode_mcp.callers import texts, wire
 from opencode_mcp.callers.approving import rule_properties
 from opencode_mcp.callers.argument_kinds import Arguments
 from opencode_mcp.callers.arguments import (
@@ -17,12 +17,20 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
-from opencode_mcp.callers.arguments_reading import StatusArguments
+from opencode_mcp.callers.arguments_reading import (
+    InfoArguments,
+    OutputArguments,
+    StatusArguments,
+)
 from opencode_mcp.callers.progress import Reporter
+from opencode_mcp.callers.tool import to_tool_result
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
 from opencode_mcp.callers.wire import Result
 
 if TYPE_CHECKING:
+    from fastmcp.tools.base import ToolResult
+
+    from opencode_mcp.callers.service import Service
     from opencode_mcp.settings import Settings
 
 Handler = Callable[[Any, Reporter], Awaitable[Result | InputRequiredResult]]
@@ -33,8 +41,12 @@ NAMES = (
     "opencode-status",
     "opencode-cancel",
     "opencode-approve",
+    "opencode-output",
+    "opencode-info",
     "opencode-end",
 )
+#: offered only with CODEX_TOOLS
+CODEX_NAMES = ("codex", "codex-reply")
 
 
 class Row(NamedTuple):
@@ -46,10 +58,20 @@ class Row(NamedTuple):
     model: type[Arguments]
     handler: Handler
     hints: ToolAnnotations
+    output: Callable[[], dict[str, Any]] = wire.output_schema
+    #: from a result, and the arguments as they came
+    shape: Callable[[Result, dict[str, Any]], ToolResult] = to_tool_result
+
+
+def names(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the tools that are offered."""
+    return NAMES + (CODEX_NAMES if settings.codex_tools else ())
 
 
 def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
     """Return what the settings change in a tool's input schema: real limits and defaults."""
+    if tool in CODEX_NAMES:
+        return {}  # exactly what Codex listed
     wait_s = 0 if tool == "opencode-status" else settings.default_wait_seconds
     return {
         "timeout-seconds": {
@@ -59,10 +81,14 @@ def properties(settings: Settings, tool: str) -> dict[str, dict[str, Any]]:
         "wait-seconds": {"default": wait_s},
         "wait-ms": {"default": DEFAULT_CANCEL_WAIT_MS},
         "wait-for": {"default": "any"},
+        "detail": {"default": "standard"},
+        "max-output-chars": {"default": settings.max_output_chars},
         **rule_properties(settings),
         "action": {"default": settings.end_action.value},
         "offset": {"default": 0},
-        "limit": {"default": DEFAULT_PAGE},
+        "limit": {} if tool == "opencode-output" else {"default": DEFAULT_PAGE},
+        "section": {"default": "answer" if tool == "opencode-output" else "server"},
+        "diff-view": {"default": "stat"},
     }
 
 
@@ -74,12 +100,14 @@ def words(settings: Settings) -> dict[str, object]:
         "cancelling": "Cancelling this call" + (", or closing its stream," if is_http else ""),
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
+        "turn_s": settings.turn_timeout_seconds,
         "ask_s": settings.approval_timeout_seconds,
         "cleanup_s": settings.cleanup_timeout_seconds,
     }
 
 
-def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
+def hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
+    """Return all four hints; every tool's world is open."""
     return ToolAnnotations(
         read_only_hint=reads,
         destructive_hint=destroys,
@@ -88,11 +116,21 @@ def _hints(*, reads: bool, destroys: bool, repeats: bool) -> ToolAnnotations:
     )
 
 
+def rows(service: Service) -> list[Row]:
+    """Return the tools that are offered, in the order in which they are listed."""
+    listed = table(Tools(service))
+    if service.settings.codex_tools:
+        from opencode_mcp.callers.codex_table import codex_table  # noqa: PLC0415 - few want it
+
+        listed.extend(codex_table(service))
+    return listed
+
+
 def table(tools: Tools) -> list[Row]:
-    """Return the tools in the order in which they are listed."""
-    runs = _hints(reads=False, destroys=True, repeats=False)
-    looks = _hints(reads=True, destroys=False, repeats=True)
-    ends = _hints(reads=False, destroys=True, repeats=True)
+    """Return the tools that are always there."""
+    runs = hints(reads=False, destroys=True, repeats=False)
+    looks = hints(reads=True, destroys=False, repeats=True)
+    ends = hints(reads=False, destroys=True, repeats=True)
     start = "Start an OpenCode session"
     return [
         Row(NAMES[0], start, texts.OPENCODE, StartArguments, tools.start, runs),
@@ -100,5 +138,7 @@ def table(tools: Tools) -> list[Row]:
         Row(NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
         Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
         Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
-        Row(NAMES[5], "End a session", texts.END, EndArguments, tools.end, ends),
+        Row(NAMES[5], "Read an output", texts.OUTPUT, OutputArguments, tools.output, looks),
+        Row(NAMES[6], "What there is", texts.INFO, InfoArguments, tools.info, looks),
+        Row(NAMES[7], "End a session", texts.END, EndArguments, tools.end, ends),
     ]

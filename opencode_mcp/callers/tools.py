@@ -13,9 +13,12 @@ from opencode_mcp.callers.arguments import (
     ReplyArguments,
     StartArguments,
 )
-from opencode_mcp.callers.arguments_reading import StatusArguments
-from opencode_mcp.callers.checking import check_together, one_reference
+from opencode_mcp.callers.arguments_reading import InfoArguments, StatusArguments
+from opencode_mcp.callers.checking import check_together, one_reference, schema_of
+from opencode_mcp.callers.outputs import OutputPages
 from opencode_mcp.callers.principals import current_principal
+from opencode_mcp.callers.request_ids import begun
+from opencode_mcp.callers.shown import Shown
 from opencode_mcp.errors import InvalidArgumentError, PathNotAllowedError, SessionNotFoundError
 from opencode_mcp.records import EndAction
 from opencode_mcp.roots import allowed_directory, is_too_wide
@@ -24,11 +27,15 @@ if TYPE_CHECKING:
     from mcp_types import InputRequiredResult
 
     from opencode_mcp.callers.progress import Reporter
+    from opencode_mcp.callers.request_ids import Beginning
     from opencode_mcp.callers.service import Service
+    from opencode_mcp.callers.shown import ShownArguments
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
+    from opencode_mcp.engine.keeper import Keeper
     from opencode_mcp.engine.overview import View
-    from opencode_mcp.records import Principal
+    from opencode_mcp.engine.requests import StartRequest
+    from opencode_mcp.records import Principal, RequestClaim
 
 DEFAULT_PAGE = 20
 DEFAULT_CANCEL_WAIT_MS = 1000
@@ -39,26 +46,38 @@ class Tools:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        #: `opencode-output`
+        self.output = OutputPages(service).page
 
     async def start(
         self, arguments: StartArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode`: start a session and run its first turn."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415 - late, see class
+        wait_s = self._wait(arguments.wait_seconds)
+        resumed = await self._resumed(reporter, wait_s, self._shown(arguments))
+        if resumed is not None:
+            return resumed
+        owner = self._asker().name
+
+        async def begin(claim: RequestClaim | None) -> Keeper:
+            request = self._start_request(arguments, owner, claim)
+            directory = await self._directory(arguments.cwd)  # last: it may ask OpenCode
+            return await (await self._service.engine()).start(request, directory)
+
+        return await self._run(begin, reporter, wait_s, self._shown(arguments))
+
+    def _start_request(
+        self, arguments: StartArguments, owner: str, claim: RequestClaim | None
+    ) -> StartRequest:
         from opencode_mcp.engine.requests import StartRequest  # noqa: PLC0415
 
         settings = self._service.settings
-        wait_s = self._wait(arguments.wait_seconds)
-        resumed = await self._resumed(reporter, wait_s)
-        if resumed is not None:
-            return resumed
         sandbox, policy = chosen_rules(arguments, settings)
         timeout_s = self._turn_limit(arguments.timeout_seconds)
-        directory = await self._directory(arguments.cwd)
-        request = StartRequest(
-            owner=self._asker().name,
+        return StartRequest(
+            owner=owner,
             prompt=arguments.prompt,
-            directory=directory,
+            directory=arguments.cwd,
             timeout_s=timeout_s,
             model=arguments.model or settings.default_model,
             agent=arguments.agent or settings.default_agent,
@@ -66,44 +85,55 @@ class Tools:
             base_instructions=arguments.base_instructions,
             developer_instructions=arguments.developer_instructions,
             title=arguments.title,
+            output_schema=schema_of(arguments),
             sandbox=sandbox,
             approval_policy=policy,
-        )
-        engine = await self._service.engine()
-        keeper = await engine.start(request, directory)
-        return await watch_turn(
-            engine, keeper, reporter, wait_s, settings.max_output_chars, owns=True
+            claim=claim,
         )
 
     async def reply(
         self, arguments: ReplyArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode-reply`: run another turn."""
-        from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
         from opencode_mcp.engine.requests import ReplyRequest  # noqa: PLC0415
 
         reference = one_reference(arguments)
         wait_s = self._wait(arguments.wait_seconds)
-        resumed = await self._resumed(reporter, wait_s)
+        resumed = await self._resumed(reporter, wait_s, self._shown(arguments))
         if resumed is not None:
             return resumed
-        request = ReplyRequest(
-            asker=self._asker(),
-            session_id=reference,
-            prompt=arguments.prompt,
-            timeout_s=self._turn_limit(arguments.timeout_seconds),
-            model=arguments.model,
-            agent=arguments.agent,
-            variant=arguments.variant,
-            developer_instructions=arguments.developer_instructions,
-        )
+        asker = self._asker()
+
+        async def begin(claim: RequestClaim | None) -> Keeper:
+            request = ReplyRequest(
+                asker=asker,
+                session_id=reference,
+                prompt=arguments.prompt,
+                timeout_s=self._turn_limit(arguments.timeout_seconds),
+                model=arguments.model,
+                agent=arguments.agent,
+                variant=arguments.variant,
+                developer_instructions=arguments.developer_instructions,
+                output_schema=schema_of(arguments),
+                claim=claim,
+            )
+            return await (await self._service.engine()).reply(request)
+
+        return await self._run(begin, reporter, wait_s, self._shown(arguments))
+
+    async def _run(
+        self, begin: Beginning, reporter: Reporter, wait_s: float, shown: Shown
+    ) -> Result | InputRequiredResult:
+        """Begin a turn, or join the one that the same call began before, and watch it."""
         engine = await self._service.engine()
-        keeper = await engine.reply(request)
-        max_chars = self._service.settings.max_output_chars
-        return await watch_turn(engine, keeper, reporter, wait_s, max_chars, owns=True)
+        # from here to the watch nothing may wait: a call that is cancelled has to be told of
+        view = await begun(engine, reporter.call, begin)
+        if view.keeper is None:
+            view = await engine.structures.seen(view)
+        return await self._watch(engine, view, reporter, wait_s, shown, owns=True)
 
     async def _resumed(
-        self, reporter: Reporter, wait_s: float, *, owns: bool = True
+        self, reporter: Reporter, wait_s: float, shown: Shown, *, owns: bool = True
     ) -> Result | InputRequiredResult | None:
         """Go on with the turn of a call that its client repeats with a person's answers."""
         if reporter.context.request_state is None:
@@ -111,8 +141,8 @@ class Tools:
         from opencode_mcp.callers.eliciting import resume  # noqa: PLC0415
 
         engine = await self._service.engine()
-        view = await resume(engine, reporter.context, self._asker())
-        return await self._watch(engine, view, reporter, wait_s, owns=owns)
+        view = await resume(engine, reporter, self._asker(), owns=owns)
+        return await self._watch(engine, view, reporter, wait_s, shown, owns=owns)
 
     async def approve(self, arguments: ApproveArguments, _reporter: Reporter) -> Result:
         """`opencode-approve`: answer an ask, and say where its turn stands then."""
@@ -122,14 +152,13 @@ class Tools:
         answer = answer_given(arguments)
         engine = await self._service.engine()
         view = await engine.approve(reference, self._asker(), arguments.approval_id, answer)
-        max_chars = self._service.settings.max_output_chars
-        return present_view(view, max_chars=max_chars, now=engine.clock.now())
+        return present_view(view, self._shown(), now=engine.clock.now())
 
     async def status(
         self, arguments: StatusArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         """`opencode-status`: observe one session or several, or list them."""
-        from opencode_mcp.callers.answers import present_page  # noqa: PLC0415
+        from opencode_mcp.callers.listing import present_page  # noqa: PLC0415
 
         check_together(arguments)
         engine = await self._service.engine()
@@ -138,37 +167,47 @@ class Tools:
         if arguments.ids:
             from opencode_mcp.callers.batching import Batch  # noqa: PLC0415
 
-            batch = Batch(engine, self._asker(), arguments.ids, arguments.wait_for or "any")
+            shown, wait_for = self._shown(arguments), arguments.wait_for or "any"
+            batch = Batch(engine, self._asker(), arguments.ids, wait_for, shown)
             return await batch.observe(reporter, float(arguments.wait_seconds or 0))
         offset, limit = arguments.offset or 0, arguments.limit or DEFAULT_PAGE
         asker = self._asker()
         lines, total = await engine.page(asker, offset=offset, limit=limit)
-        return present_page(lines, offset=offset, total=total, owners=asker.sees_all)
+        is_compact = arguments.detail == "compact"
+        return present_page(
+            lines, offset=offset, total=total, owners=asker.sees_all, is_compact=is_compact
+        )
 
     async def _observe(
         self, engine: Engine, arguments: StatusArguments, reporter: Reporter
     ) -> Result | InputRequiredResult:
         wait_s = float(arguments.wait_seconds or 0)
-        resumed = await self._resumed(reporter, wait_s, owns=False)
+        resumed = await self._resumed(reporter, wait_s, self._shown(arguments), owns=False)
         if resumed is not None:
             return resumed
         view = await engine.view(one_reference(arguments), self._asker())
-        return await self._watch(engine, view, reporter, wait_s, owns=False)
+        return await self._watch(engine, view, reporter, wait_s, self._shown(arguments), owns=False)
 
-    async def _watch(
-        self, engine: Engine, view: View, reporter: Reporter, wait_s: float, *, owns: bool
+    async def _watch(  # noqa: PLR0913 - as watch_turn
+        self,
+        engine: Engine,
+        view: View,
+        reporter: Reporter,
+        wait_s: float,
+        shown: Shown,
+        *,
+        owns: bool,
     ) -> Result | InputRequiredResult:
         """Watch the turn of a view while it runs, and present it."""
         from opencode_mcp.callers.presenting import present_view  # noqa: PLC0415
         from opencode_mcp.callers.watching import watch_turn  # noqa: PLC0415
 
-        max_chars = self._service.settings.max_output_chars
         if view.keeper is not None:
             answers = view.session.owner == self._asker().name
             return await watch_turn(
-                engine, view.keeper, reporter, wait_s, max_chars, owns=owns, answers=answers
+                engine, view.keeper, reporter, wait_s, shown, owns=owns, answers=answers
             )
-        return present_view(view, max_chars=max_chars, now=engine.clock.now())
+        return present_view(view, shown, now=engine.clock.now())
 
     async def cancel(self, arguments: CancelArguments, _reporter: Reporter) -> Result:
         """`opencode-cancel`: ask a running turn to stop, and say what is known of it."""
@@ -180,8 +219,13 @@ class Tools:
         cancelled = await engine.cancel(reference, self._asker(), arguments.turn_id, wait_ms / 1000)
         if cancelled is None:
             return present_no_turn(await engine.find(reference, self._asker()))
-        max_chars = self._service.settings.max_output_chars
-        return present_cancel(cancelled, max_chars=max_chars, now=engine.clock.now())
+        return present_cancel(cancelled, self._shown(), now=engine.clock.now())
+
+    async def info(self, arguments: InfoArguments, _reporter: Reporter) -> Result:
+        """`opencode-info`: say what this server and its OpenCode offer."""
+        from opencode_mcp.callers.infos import inform  # noqa: PLC0415
+
+        return await inform(self._service, arguments, self._directory)
 
     async def end(self, arguments: EndArguments, _reporter: Reporter) -> Result:
         """`opencode-end`: end a session, or say why that is not confirmed."""
@@ -225,6 +269,13 @@ class Tools:
                 raise PathNotAllowedError(msg)
             roots = roots or (default,)
         return allowed_directory(cwd, default=default, roots=roots, remote=settings.remote_paths)
+
+    def _shown(self, asked: ShownArguments | None = None) -> Shown:
+        """Return how results are shown: as the call asks, else as the operator has set it."""
+        max_chars = self._service.settings.max_output_chars
+        if asked is None:
+            return Shown(max_chars)
+        return Shown(asked.max_output_chars or max_chars, asked.detail or "standard")
 
     def _asker(self) -> Principal:
         return current_principal(self._service.settings)

@@ -1,7 +1,7 @@
 """The shapes that leave: contract §3, field for field, as far as the features are built.
 
 One output schema serves every tool: `kind` says which fields to expect. It carries no titles and
-descriptions, because it is sent with every tool.
+descriptions, and short names (`compacting.py`), because it is sent with every tool.
 """
 
 from __future__ import annotations
@@ -12,18 +12,24 @@ from typing import Any, Literal, Required
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from opencode_mcp.callers.compacting import compact
 from opencode_mcp.callers.wire_parts import (
-    Approval,
+    Approvals,
     Called,
+    Changed,
     Degraded,
     EndingState,
     Entry,
     Fault,
     Listed,
     Loop,
+    OfferedAgent,
+    OfferedModel,
     Output,
+    Repeated,
     Retry,
     Status,
+    StructuredStatus,
     TokenCount,
     Warned,
 )
@@ -32,7 +38,7 @@ from opencode_mcp.callers.wire_parts import (
 class Result(TypedDict, total=False):
     """What every tool answers."""
 
-    kind: Required[Literal["turn", "sessions", "batch", "end", "error"]]
+    kind: Required[Literal["turn", "sessions", "batch", "output", "end", "info", "error"]]
     status: Required[Status]
     content: Required[str]
     sessionId: str
@@ -52,7 +58,7 @@ class Result(TypedDict, total=False):
     filesChangedCount: int
     toolCalls: list[Called]
     toolCallCount: int
-    pendingApprovals: list[Approval]
+    pendingApprovals: Approvals
     pendingApprovalCount: int
     tokens: TokenCount
     cost: float
@@ -64,6 +70,10 @@ class Result(TypedDict, total=False):
     upstreamRetry: Retry
     upstreamRead: Degraded
     responseLoop: Loop
+    structuredOutput: Any
+    structuredOutputStatus: StructuredStatus
+    structuredOutputError: Warned
+    request: Repeated
     accepted: bool
     done: bool
     alreadyDone: bool
@@ -76,11 +86,22 @@ class Result(TypedDict, total=False):
     offset: int
     nextOffset: int
     hasMore: bool
+    section: str
+    partial: bool
+    diff: list[Changed]
+    observedAt: str
     waitFor: Literal["any", "all"]
     reason: Literal["condition", "deadline"]
     results: list[Entry]
     readyIds: list[str]
     pendingIds: list[str]
+    snapshotId: str
+    #: settings and versions, by their names in camelCase
+    server: dict[str, str | int]
+    models: list[OfferedModel]
+    agents: list[OfferedAgent]
+    roots: list[str]
+    availability: Literal["ok", "opencode_unreachable"]
     action: Literal["delete", "archive", "none"]
     abortedRunningTurn: bool
     rejectedPermissions: int
@@ -90,25 +111,5 @@ class Result(TypedDict, total=False):
 
 @cache
 def output_schema() -> dict[str, Any]:
-    """Return the JSON Schema of `Result`, without titles and descriptions."""
-    schema = TypeAdapter(Result).json_schema()
-    bare = _without_notes(schema)
-    bare["type"] = "object"
-    return bare
-
-
-def _without_notes(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop `title` and `description` keywords, but not properties of those names."""
-    bare: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in {"title", "description"} and isinstance(value, str):
-            continue
-        if key in {"properties", "$defs"}:
-            bare[key] = {name: _without_notes(sub) for name, sub in value.items()}
-        elif isinstance(value, dict):
-            bare[key] = _without_notes(value)
-        elif isinstance(value, list):
-            bare[key] = [_without_notes(v) if isinstance(v, dict) else v for v in value]
-        else:
-            bare[key] = value
-    return bare
+    """Return the JSON Schema of `Result`, in few bytes: without titles and descriptions."""
+    return compact(TypeAdapter(Result).json_schema())

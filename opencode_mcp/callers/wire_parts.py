@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Required
+from typing import Literal, Required, TypeAlias
 
 from typing_extensions import TypeAliasType, TypedDict
 
@@ -30,6 +30,8 @@ Status = TypeAliasType(
     ],
 )
 
+StructuredStatus: TypeAlias = Literal["valid", "missing", "invalid"]
+
 
 class Fault(TypedDict, total=False):
     """`error`: what went wrong, and whether the fault may pass."""
@@ -42,17 +44,26 @@ class Fault(TypedDict, total=False):
     condition: str
 
 
+class Repeated(TypedDict, total=False):
+    """`request`: the call's request-id. Without `expiresAt` it is not remembered."""
+
+    id: Required[str]
+    replayed: Required[bool]
+    expiresAt: str
+
+
 class Output(TypedDict, total=False):
     """`output`: what there is to read of a turn."""
 
     state: Literal["pending", "available", "unavailable"]
     answerChars: int
     toolCallCount: int
+    structuredChars: int
     partial: bool
 
 
 class Warned(TypedDict):
-    """One of `warnings`."""
+    """One of `warnings`; and `structuredOutputError`, why there is no `structuredOutput`."""
 
     code: str
     message: str
@@ -65,6 +76,16 @@ class Called(TypedDict, total=False):
     status: Required[str]
     title: str
     reason: str
+
+
+class Changed(TypedDict, total=False):
+    """One of `diff`: a file that a turn changed; `index` names it to `file-index`."""
+
+    index: Required[int]
+    file: Required[str]
+    status: str
+    additions: int
+    deletions: int
 
 
 class Option(TypedDict, total=False):
@@ -95,6 +116,9 @@ class Approval(TypedDict, total=False):
     questions: list[Question]
     askedAt: str
     deadlineAt: str
+
+
+Approvals = TypeAliasType("Approvals", list[Approval])
 
 
 class TokenCount(TypedDict):
@@ -153,11 +177,13 @@ class Entry(TypedDict, total=False):
     threadId: str
     turnId: str
     turn: int
-    pendingApprovals: list[Approval]
+    pendingApprovals: Approvals
     pendingApprovalCount: int
+    structuredOutputStatus: StructuredStatus
     error: Fault
     elapsedMs: int
     truncated: bool
+    omittedFields: list[str]
 
 
 class Listed(TypedDict, total=False):
@@ -175,3 +201,21 @@ class Listed(TypedDict, total=False):
     #: only for who sees the sessions of all
     owner: str
     ending: EndingState
+
+
+class OfferedModel(TypedDict, total=False):
+    """One of `models`; its name is in the text."""
+
+    id: str
+    contextTokens: int
+    outputTokens: int
+    variants: list[str]
+    toolCalls: bool
+
+
+class OfferedAgent(TypedDict, total=False):
+    """One of `agents`."""
+
+    name: str
+    description: str
+    model: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opencode_mcp.callers.asks import told_in_text
+from opencode_mcp.callers.sizing import short
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.errors import InstanceUnreachableError
-from opencode_mcp.opencode.models import PermissionRequest
 from opencode_mcp.opencode_errors import (
     OpencodeStartError,
     OpencodeUnauthorizedError,
@@ -15,7 +16,10 @@ from opencode_mcp.opencode_errors import (
 from opencode_mcp.records import ApprovalPolicy, InstanceKind
 
 if TYPE_CHECKING:
-    from opencode_mcp.engine.failures import Failure
+    from collections.abc import Sequence
+
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Fault, Warned
     from opencode_mcp.engine.outcome import Verdict
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.settings import Settings
@@ -64,6 +68,11 @@ def next_call(status: str, policy: ApprovalPolicy = ApprovalPolicy.NEVER) -> str
     return _ASKING[policy] if status == "waiting_for_approval" else _NEXT[status]
 
 
+def rest_of_answer(turn: int) -> str:
+    """Return where the whole of an answer is that was cut to size."""
+    return f"The answer is cut: opencode-output with this id and turn {turn} has all of it."
+
+
 def advise(error: Exception | None, settings: Settings) -> str:
     """Return what to do about a fault of the other side, or "" if its own text says it."""
     attached = settings.server_url is not None and settings.mode is InstanceKind.ATTACH
@@ -86,37 +95,29 @@ def advise(error: Exception | None, settings: Settings) -> str:
             return ""
 
 
-def answer_text(session: Session, turn: Turn, verdict: Verdict, answer: str, action: str) -> str:
-    """Return the text of a turn: the answer first, then what it is, then the next call."""
-    lines = [answer] if answer.strip() else []
-    if verdict.failure:
-        lines.append(_fault_text(verdict.failure))
+def notes(result: Result, verdict: Verdict, warnings: Sequence[Warned]) -> list[str]:
+    """Return what the text says besides the answer, from what the fields of the result say."""
+    lines = []
+    if "error" in result:
+        lines.append(_fault_text(result["error"]))
         if verdict.resend_safety == "inspect_effects":
             lines.append(_INSPECT)
-    elif verdict.status is TurnStatus.COMPLETED and not answer.strip():
+    elif verdict.status is TurnStatus.COMPLETED and not verdict.answer.strip():
         lines.append(f"(no text; {len(verdict.tool_calls)} tool calls)")
-    lines.extend(f"Warning {code}: {message}" for code, message in verdict.warnings)
-    lines.extend(_waits(verdict))
+    lines.extend(f"Warning {warning['code']}: {warning['message']}" for warning in warnings)
+    lines.extend(told_in_text(ask) for ask in result.get("pendingApprovals", []))
     if verdict.retry and verdict.retry.message:
-        lines.append(f"OpenCode retries the provider: {verdict.retry.message[:300]}")
-    foot = f"[session {session.id} · turn {turn.number} · {verdict.status.value}] {action}"
-    return "\n\n".join([*lines, foot])
-
-
-def _fault_text(failure: Failure) -> str:
-    code = f" (HTTP {failure.status_code})" if failure.status_code else ""
-    wait = failure.retry_after_s
-    later = "" if wait is None else f" The provider asks to wait {wait:g} s."
-    return f"{failure.name}{code}: {failure.message}{later}"
-
-
-def _waits(verdict: Verdict) -> list[str]:
-    lines = []
-    for ask in verdict.pending[:10]:
-        if isinstance(ask, PermissionRequest):
-            patterns = ", ".join(pattern[:100] for pattern in ask.patterns[:3])
-            lines.append(f"Waiting for permission {ask.id}: {ask.permission[:100]} {patterns}")
-        else:
-            first = ask.questions[0].question[:300] if ask.questions else ""
-            lines.append(f"Waiting for an answer {ask.id}: {first}")
+        lines.append(f"OpenCode retries the provider: {short(verdict.retry.message)}")
     return lines
+
+
+def foot(session: Session, turn: Turn, status: str) -> str:
+    """Return what the end of a turn's text says it is about; the next call follows."""
+    return f"[session {session.id} · turn {turn.number} · {status}]"
+
+
+def _fault_text(fault: Fault) -> str:
+    code = f" (HTTP {fault['statusCode']})" if fault.get("statusCode") else ""
+    wait = fault.get("retryAfterSeconds")
+    later = "" if wait is None else f" The provider asks to wait {wait:g} s."
+    return f"{fault['name']}{code}: {fault['message']}{later}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from opencode_mcp.callers.presenting import ending_state, iso
+from opencode_mcp.callers.moments import iso
+from opencode_mcp.callers.presenting import ending_state
 from opencode_mcp.cli.screen import (
     EXIT_NOT_FOUND,
     age,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.closing import CHANGED_BY_S
+from opencode_mcp.engine.looking_back import end_of_older
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.errors import InstanceUnreachableError, OpencodeMcpError, TurnNotFoundError
 from opencode_mcp.lifecycle import Phase
@@ -129,11 +130,10 @@ class Canceller:
 
     async def _of_an_older(self, session: Session, turn: Turn) -> Cancelled:
         """Answer with the end of a turn that is not the current one: nothing is sent."""
-        reached = await self._instances.of(session)
-        keeper = self._keepers.make(reached.connection, reached.session, turn)
-        following = await self._store.turn(session.id, turn.number + 1)
-        next_prompt = following.message_id if following else None
-        return _already_done(reached.session, turn, await keeper.observer.look_back(next_prompt))
+        session, verdict = await end_of_older(
+            self._store, self._instances, self._keepers, session, turn
+        )
+        return _already_done(session, turn, verdict)
 
     async def _only_record(
         self, session: Session, turn: Turn, fault: InstanceUnreachableError | OpencodeError

@@ -5,14 +5,12 @@ Every method takes the caller's principal and treats what is not theirs as unkno
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.engine.approving import answer_by_caller, check_answerable
 from opencode_mcp.engine.cancelling import Canceller
+from opencode_mcp.engine.catalogue import Catalogue
 from opencode_mcp.engine.closing import CHANGED_BY_S
 from opencode_mcp.engine.ending import Ender
 from opencode_mcp.engine.ends import Unconfirmed, answer_of, how_it_ended
@@ -20,13 +18,17 @@ from opencode_mcp.engine.finisher import Finisher, IdleRule
 from opencode_mcp.engine.keepers import Keepers
 from opencode_mcp.engine.leases import Leases
 from opencode_mcp.engine.leaving import Leaver
+from opencode_mcp.engine.outputs import Outputs, TurnOutput
 from opencode_mcp.engine.overview import Line, Overview, View
+from opencode_mcp.engine.owning import Owning
+from opencode_mcp.engine.repeating import Repeats
+from opencode_mcp.engine.snapshots import Snapshots
+from opencode_mcp.engine.structured import Structures
 from opencode_mcp.engine.turns import Turns
 from opencode_mcp.errors import PolicyNotAllowedError, SessionNotFoundError, ShuttingDownError
-from opencode_mcp.records import StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.answers import Answer
@@ -35,33 +37,11 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.ends import Ended
     from opencode_mcp.engine.instances import Instances
     from opencode_mcp.engine.keeper import Keeper
+    from opencode_mcp.engine.limits import EngineLimits
     from opencode_mcp.engine.requests import ReplyRequest, StartRequest
-    from opencode_mcp.records import Capacity, EndAction, ExitAction, Principal, Session
+    from opencode_mcp.engine.sections import Section
+    from opencode_mcp.records import EndAction, Principal, Session
     from opencode_mcp.store.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """The operator's bounds that the engine keeps. Times in seconds."""
-
-    capacity: Capacity
-    cleanup_timeout_s: float
-    #: how long an ask may wait before it is rejected
-    approval_timeout_s: float
-    default_end_action: EndAction
-    #: sessions that nobody used for so long are ended; 0: never
-    session_idle_ttl_s: float
-    #: whether a call that owns a turn stops it when its client cancels the call
-    abort_on_call_cancel: bool
-    #: what becomes of the turns of this process when it exits
-    on_exit: ExitAction
-    #: so many answers without progress in a row stop a turn; 0: never
-    response_loop_limit: int
-
-    @property
-    def idle_ttl(self) -> timedelta | None:
-        """After how long without use a session is ended; None: never."""
-        return timedelta(seconds=self.session_idle_ttl_s) if self.session_idle_ttl_s else None
 
 
 class Engine:
@@ -89,7 +69,14 @@ class Engine:
         self._instances = instances
         self._keepers = self._new_keepers(holder, is_dead_holder)
         self._stack = AsyncExitStack()
+        #: what may be chosen from
+        self.catalogue = Catalogue(instances)
+        #: checks what callers ask of an answer, and judges what came of it
+        self.structures = Structures(closing)
         self._overview = Overview(store=store, instances=instances, keepers=self._keepers)
+        self._outputs = Outputs(
+            store, instances, self._overview, clock, Snapshots(), self.structures
+        )
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
         )
@@ -100,6 +87,8 @@ class Engine:
             clock=clock,
             capacity=limits.capacity,
         )
+        #: which call owns a turn, also where several have one request-id
+        self.owning = self._new_owning()
         leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
         self._ender, self._finisher, self._leaver = self._parts_of_ends(store, instances, leases)
 
@@ -112,6 +101,20 @@ class Engine:
             is_dead_holder=is_dead_holder,
             approval_timeout_s=self.limits.approval_timeout_s,
             loop_limit=self.limits.response_loop_limit,
+        )
+
+    def _new_owning(self) -> Owning:
+        return Owning(
+            repeats=Repeats(
+                store=self._store,
+                instances=self._instances,
+                keepers=self._keepers,
+                overview=self._overview,
+                clock=self.clock,
+            ),
+            keepers=self._keepers,
+            closing=self.closing,
+            abort_on_call_cancel=self.limits.abort_on_call_cancel,
         )
 
     def _parts_of_ends(
@@ -150,6 +153,8 @@ class Engine:
         """Open what the engine works with, and carry on what was left unfinished."""
         await self._stack.enter_async_context(self._instances)
         self._stack.push_async_callback(self._overview.close)
+        self._stack.push_async_callback(self.catalogue.close)
+        self._stack.push_async_callback(self.structures.close)
         await self._stack.enter_async_context(self._leaver)
         if self._carries_on:
             await self._stack.enter_async_context(self._finisher)
@@ -163,17 +168,20 @@ class Engine:
     async def start(self, request: StartRequest, directory: str) -> Keeper:
         """Start a session in `directory` and its first turn; see `Turns.start`."""
         self.closing.check_open()
-        return await self._owned(self._turns.start(request, directory))
+        await self.structures.check(request.output_schema)
+        return await self.owning.begin(self._turns.start(request, directory))
 
     async def reply(self, request: ReplyRequest) -> Keeper:
         """Run another turn; see `Turns.reply`. Raises SessionNotFoundError."""
         self.closing.check_open()
         session = await self._own(request.session_id, request.asker)
-        return await self._owned(self._turns.reply(request, session))
+        await self.structures.check(request.output_schema)
+        return await self.owning.begin(self._turns.reply(request, session))
 
     async def view(self, reference: str, asker: Principal) -> View:
         """Return where a session stands. Raises SessionNotFoundError."""
-        return await self._overview.view(await self.find(reference, asker))
+        view = await self._overview.view(await self.find(reference, asker))
+        return await self.structures.seen(view)
 
     async def approve(
         self, reference: str, asker: Principal, approval_id: str, answer: Answer
@@ -187,11 +195,18 @@ class Engine:
         keeper = self._keepers.get(session.id)
         if await answer_by_caller(view, keeper, approval_id, answer):
             return await self.view(session.id, asker)
-        return view
+        return await self.structures.seen(view)
 
     async def glance(self, reference: str, asker: Principal) -> View:
         """Return where a session stands, and begin nothing. Raises SessionNotFoundError."""
         return await self._overview.glance(await self.find(reference, asker))
+
+    async def output(
+        self, reference: str, asker: Principal, turn: int, section: Section, wanted: str | None
+    ) -> TurnOutput:
+        """Return what a turn left; see `Outputs.read`. Raises SessionNotFoundError."""
+        session = await self.find(reference, asker)
+        return await self._outputs.read(session, turn, section, wanted)
 
     async def page(
         self, asker: Principal, *, offset: int, limit: int, owner: str | None = None
@@ -226,7 +241,9 @@ class Engine:
         self, reference: str, asker: Principal, message_id: str | None, wait_s: float
     ) -> Cancelled | None:
         """Ask a turn to stop; see `Canceller.cancel`. Raises SessionNotFoundError."""
-        return await self._canceller.cancel(await self.find(reference, asker), message_id, wait_s)
+        session = await self.find(reference, asker)
+        cancelled = await self._canceller.cancel(session, message_id, wait_s)
+        return cancelled and await self.structures.seen(cancelled)
 
     async def find(self, reference: str, asker: Principal) -> Session:
         """Return the session with this id or alias, if it exists for who asks.
@@ -261,25 +278,3 @@ class Engine:
             )
             raise PolicyNotAllowedError(msg, session_id=session.id)
         return session
-
-    def call_cancelled(self, keeper: Keeper) -> None:
-        """Tell that the client cancelled the call that owns this turn."""
-        if self.limits.abort_on_call_cancel:
-            self._keepers.spawn(keeper.ask_to_stop(StopReason.CANCEL))
-
-    async def _owned(self, beginning: Coroutine[object, object, Keeper]) -> Keeper:
-        """Begin a turn so that a cancelled call cannot leave it half begun.
-
-        If the call is cancelled meanwhile, the turn is stopped once it has begun; at the exit of
-        this process its own rule decides about it.
-        """
-        task = self._keepers.begin(beginning)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(self._begun_too_late)
-            raise
-
-    def _begun_too_late(self, task: asyncio.Task[Keeper]) -> None:
-        if not task.cancelled() and task.exception() is None and not self.closing.is_begun:
-            self.call_cancelled(task.result())

@@ -137,6 +137,13 @@ class Instances:
         is_up = self._own_id is not None or isinstance(self._own, AttachSettings)
         return await self.own() if is_up else None
 
+    async def at_hand(self) -> Connection | None:
+        """Return our instance if that starts none and waits for no start. Raises as `own`."""
+        if isinstance(self._own, AttachSettings):
+            return await self.own()
+        up = self._own_id is not None and not self._managed.is_dead(self._own_id)
+        return self._open.get(self._own_id or "") if up else None
+
     async def of(self, session: Session) -> Reached:
         """Return the session with its instance, or with the one that carries its data on.
 

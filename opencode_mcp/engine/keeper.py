@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.instances import Connection, Instances
     from opencode_mcp.engine.trouble import Trouble
-    from opencode_mcp.opencode.events import Watch
+    from opencode_mcp.opencode.watch import Watch
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from opencode_mcp.clock import Clock
     from opencode_mcp.engine.approvals import Approvals
     from opencode_mcp.engine.instances import Connection
-    from opencode_mcp.opencode.events import Watch
     from opencode_mcp.opencode.models import Message, RemoteStatus
+    from opencode_mcp.opencode.watch import Watch
     from opencode_mcp.records import Session, Turn
     from opencode_mcp.store.store import Store
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from opencode_mcp.engine.failures import Failure
+    from opencode_mcp.engine.structured import Structured
     from opencode_mcp.opencode.models import (
         Message,
         PermissionRequest,
@@ -114,11 +115,18 @@ class Verdict:
     #: whether the prompt may be sent again; None while the turn goes on
     resend_safety: ResendSafety | None = None
     response_loop: ResponseLoop | None = None
+    #: what came of the turn's `output-schema`; None: it has none, or was not judged (yet)
+    structured: Structured | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more will come of the turn."""
         return self.status not in _GOING_ON
+
+    @property
+    def has_whole_answer(self) -> bool:
+        """Whether the answer is all that there would have been."""
+        return self.status is TurnStatus.COMPLETED and self.finish != "length"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ turn. Another client may prompt a session of ours: its prompt joins the turn tha
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opencode_mcp.engine.effects import text_of
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from opencode_mcp.opencode.models import Message
 
+Read = TypeVar("Read", bound="Message")
+
 #: a prompt that came at most so long after a step ended was there when OpenCode looked for the next
 _JOINED_WITHIN = timedelta(seconds=1)
 #: finishes after which OpenCode asks the model again (tried on 1.18.33)
 _GOES_ON = frozenset({None, "tool-calls", "unknown"})
 
 
-def own_messages(messages: Sequence[Message], *, stopped: bool) -> Sequence[Message]:
+def own_messages(messages: Sequence[Read], *, stopped: bool) -> Sequence[Read]:
     """Return a turn's messages without those of later turns; `messages` begin with its prompt.
 
     `stopped`: we asked it to stop, so that whatever is prompted later is not part of it.

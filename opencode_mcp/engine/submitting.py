@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import telling
+from opencode_mcp.engine.structured import instructions_for
 from opencode_mcp.errors import StaleSessionError, SubmissionUnconfirmedError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import Event, tell
@@ -58,7 +59,7 @@ class Submitter:
                 if not await self._arrived(connection, session, turn):
                     keeper.observer.session = await self._quarantine(session)
                     observe()  # should it come after all, it is watched
-                    raise _unconfirmed(session) from error
+                    raise unconfirmed(session) from error
             observe()
         telling.turn_submitted(session, turn, prompt)
         self._keepers.spawn(self._stop_if_ended(keeper))
@@ -90,7 +91,8 @@ class Submitter:
         return current or session
 
 
-def _unconfirmed(session: Session) -> SubmissionUnconfirmedError:
+def unconfirmed(session: Session) -> SubmissionUnconfirmedError:
+    """Return the error of a prompt whose fate is unknown."""
     msg = (
         f"the prompt was sent to session {session.id} and OpenCode's answer was lost, so it may or"
         " may not run. Do not send it again: opencode-status looks again, opencode-end ends the"
@@ -102,6 +104,8 @@ def _unconfirmed(session: Session) -> SubmissionUnconfirmedError:
 def _prompt(session: Session, turn: Turn, text: str) -> Prompt:
     """Compose the prompt. OpenCode appends `system` to its own system prompt (facts 2.6)."""
     parts = [session.base_instructions, session.developer_instructions]
+    if turn.output_schema is not None:  # last: what is asked of this turn's answer
+        parts.append(instructions_for(turn.output_schema))
     return Prompt(
         message_id=turn.message_id,
         text=text,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.admission import check_choice, warm
 from opencode_mcp.engine.ids import check_session_id, new_message_id, new_token
+from opencode_mcp.engine.model_names import with_full_model
 from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
 from opencode_mcp.engine.sandboxes import denied_permissions
@@ -73,6 +74,7 @@ class Turns:
         """
         connection = await self._instances.own()
         await warm(connection, directory)
+        request = await with_full_model(connection.client, directory, request)
         await check_choice(connection.client, directory, model=request.model, agent=request.agent)
         start = StartIntent(
             token=new_token(),
@@ -84,9 +86,9 @@ class Turns:
         await self._with_room(lambda: self._store.record_start(start, self._capacity))
         remote = await self._create(connection, start, request)
         session = self._session(request, connection, remote)
-        turn = self._turn(session.id, 1, boundary=None, timeout_s=request.timeout_s)
+        turn = self._turn(session.id, 1, request, boundary=None)
         with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
-            await self._store.track(start.token, session, turn)
+            await self._store.track(start.token, session, turn, request.claim)
             telling.session_started(session)
             tracked = await self._store.resolve(session.id) or session
             return await self._submitter.submit(connection, tracked, turn, request.prompt)
@@ -109,8 +111,8 @@ class Turns:
         turn = self._turn(
             session.id,
             session.turn_count + 1,
+            request,
             boundary=newest.messages[-1].info.id if newest.messages else None,
-            timeout_s=request.timeout_s,
         )
         with self._keepers.submitting(session.id), concerning(**telling.ids_of(session, turn)):
             session = await self._begin(session, turn, request)
@@ -126,6 +128,7 @@ class Turns:
             variant=request.variant,
             developer_instructions=request.developer_instructions,
             capacity=self._capacity,
+            claim=request.claim,
         )
         try:
             return await self._with_room(begin)
@@ -199,7 +202,12 @@ class Turns:
         )
 
     def _turn(
-        self, session_id: str, number: int, *, boundary: str | None, timeout_s: float
+        self,
+        session_id: str,
+        number: int,
+        request: StartRequest | ReplyRequest,
+        *,
+        boundary: str | None,
     ) -> Turn:
         now = self._clock.now()
         return Turn(
@@ -209,8 +217,9 @@ class Turns:
             boundary=boundary,
             submission=Submission.RECORDED,
             created_at=now,
-            deadline_at=now + timedelta(seconds=timeout_s),
+            deadline_at=now + timedelta(seconds=request.timeout_s),
             holder=self._keepers.holder,
+            output_schema=request.output_schema,
         )
 
     def _refuse_unless_active(self, session: Session) -> None:

@@ -28,6 +28,7 @@ from opencode_mcp.opencode.models import (
     RemoteSession,
     RemoteStatus,
 )
+from opencode_mcp.opencode.whole_messages import WholeMessageRoutes
 from opencode_mcp.opencode_errors import (
     OpencodeNotFoundError,
     OpencodeProtocolError,
@@ -75,7 +76,7 @@ class MessagePage:
     before: str | None
 
 
-class OpencodeClient(AskRoutes):
+class OpencodeClient(AskRoutes, WholeMessageRoutes):
     """One OpenCode, typed. An async context manager: leaving it closes every connection."""
 
     def __init__(

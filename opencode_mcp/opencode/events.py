@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Self
 
 from opencode_mcp.clock import Clock
 from opencode_mcp.log_events import only_concerning, tell_failure
-from opencode_mcp.opencode.sse import Event, SseParser, read_event
+from opencode_mcp.opencode.sse import SseParser, read_event
 from opencode_mcp.opencode.stream_loss import StreamLoss
+from opencode_mcp.opencode.watch import Watch
 from opencode_mcp.opencode_errors import OpencodeError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from opencode_mcp.opencode.client import OpencodeClient
+    from opencode_mcp.opencode.sse import Event
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +36,6 @@ _SILENCE_HEARTBEATS = 2.5
 _RECONNECT_FIRST_S = 0.25
 _RECONNECT_MAX_S = 5.0
 
-#: kinds that may have changed what a session is doing; a finished message is followed by an idle
-_WAKING = frozenset({"session.idle", "session.status", "session.error", "session.deleted"})
-_WAKING_FAMILIES = ("permission.", "question.")
 #: OpenCode dropped every run of a folder, or of all (facts 9.5)
 _DISPOSED = frozenset({"server.instance.disposed", "global.disposed"})
 
@@ -44,94 +43,6 @@ _DISPOSED = frozenset({"server.instance.disposed", "global.disposed"})
 _MAX_REMEMBERED = 10_000
 #: generations; sub-agents of sub-agents were not even seen (facts 13), and a loop must end
 _MAX_DEPTH = 16
-_MAX_ACTIVITY_CHARS = 200
-_MAX_FAULT_CHARS = 500
-
-
-class Watch:
-    """One waiter's view of a session and its descendants; made by `EventHub.watch`."""
-
-    def __init__(self, session_id: str) -> None:
-        #: the session was busy since the watch began
-        self.was_busy = False
-        #: what the session's newest `session.error` said; for a wrong model the only report
-        #: (facts 2.4)
-        self.fault: str | None = None
-        #: characters streamed since the watch began, sub-agents' too; for progress
-        self.text_chars = 0
-        self._session_id = session_id
-        self._news = asyncio.Event()
-        # running tool calls, oldest first: (session, call) -> what to say
-        self._running: dict[tuple[str, str], str] = {}
-
-    @property
-    def activity(self) -> str | None:
-        """The newest tool call that is running, such as "bash: run tests"; for progress."""
-        return next(reversed(self._running.values()), None)
-
-    async def wait(self, timeout_s: float) -> bool:
-        """Wait until something happened since the last wait; False: nothing in `timeout_s`.
-
-        Many events are one wake. True means "read again", never "it is done".
-        """
-        if not self._news.is_set():
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await self._news.wait()
-            except TimeoutError:
-                return False
-        self._news.clear()
-        return True
-
-    def wake(self) -> None:
-        """Make the next wait, or the one under way, return True."""
-        self._news.set()
-
-    def forget_activity(self) -> None:
-        """Forget the running tools: their ends may have been missed."""
-        self._running.clear()
-
-    def take(self, session_id: str, event: Event) -> None:
-        """Note an event of this session or of a descendant."""
-        if event.kind == "session.error" and session_id == self._session_id:
-            self._note_fault(event)
-        match event.kind:
-            case "message.part.delta":
-                self.text_chars += len(str(event.properties.get("delta", "")))
-            case "message.part.updated":
-                self._note_tool(session_id, event)
-            case "message.updated":
-                if "error" in event.part("info"):
-                    self.wake()
-            case "session.status" if event.part("status").get("type") == "busy":
-                # begins a turn that its watcher knows of: nothing to read yet
-                self.was_busy |= session_id == self._session_id
-            case kind if kind in _WAKING or kind.startswith(_WAKING_FAMILIES):
-                if kind == "session.idle":
-                    self._running = {k: v for k, v in self._running.items() if k[0] != session_id}
-                self.wake()
-
-    def _note_fault(self, event: Event) -> None:
-        """Keep the first line: a stack trace may follow it (facts 2.4)."""
-        data = event.part("error").get("data")
-        said = data.get("message") if isinstance(data, dict) else None
-        if isinstance(said, str) and said.strip():
-            self.fault = said.strip().splitlines()[0][:_MAX_FAULT_CHARS]
-
-    def _note_tool(self, session_id: str, event: Event) -> None:
-        part = event.part("part")
-        state = part.get("state")
-        if part.get("type") != "tool" or not isinstance(state, dict):
-            return
-        call = (session_id, str(part.get("callID")))
-        if str(state.get("status")) not in {"pending", "running"}:
-            self._running.pop(call, None)
-            return
-        given = state.get("input")
-        # bash has a title only when it is done; what it was asked to do comes with the call
-        title = state.get("title") or (given.get("description") if isinstance(given, dict) else "")
-        said = f"{part.get('tool')}: {title}" if title else str(part.get("tool"))
-        self._running[call] = " ".join(said.split())[:_MAX_ACTIVITY_CHARS]
 
 
 class EventHub:
@@ -183,7 +94,7 @@ class EventHub:
     @contextmanager
     def watch(self, session_id: str) -> Iterator[Watch]:
         """Watch a session while the block runs; several may watch the same one."""
-        watch = Watch(session_id)
+        watch = Watch(session_id, self._clock)
         self._watches.setdefault(session_id, []).append(watch)
         self._wanted.set()
         try:

@@ -30,7 +30,7 @@ def launch(orders: Orders) -> None:
             [sys.executable, "-P", "-m", _MODULE, orders.instance_id],
             input=orders.to_json(),
             capture_output=True,
-            env=_env(),
+            env=own_environment(),
             cwd=orders.folder,
             start_new_session=True,
             timeout=_LAUNCH_TIMEOUT_S,
@@ -45,7 +45,8 @@ def launch(orders: Orders) -> None:
         raise OpencodeStartError(message)
 
 
-def _env() -> dict[str, str]:
+def own_environment() -> dict[str, str]:
+    """Return what a process of our own code inherits: enough to run it, and no secret of ours."""
     env = {
         name: value
         for name, value in os.environ.items()

@@ -14,6 +14,15 @@ from pydantic import BeforeValidator, Field
 from opencode_mcp.opencode.fields import Count, FromOpencode, Moment
 from opencode_mcp.opencode.generation import VERSION_PATTERN
 from opencode_mcp.opencode.message_error import MessageError
+from opencode_mcp.opencode.offers import (
+    Abilities,
+    Capabilities,
+    Limit,
+    ModelLimit,
+    ModelName,
+    Text,
+    VariantNames,
+)
 from opencode_mcp.opencode.tool_state import FilePaths, ToolState
 
 
@@ -207,12 +216,20 @@ class Agent(FromOpencode):
 
     name: str
     hidden: bool | None = None
+    description: Text = None
+    #: `primary`, `subagent` or `all`
+    mode: Text = None
+    model: ModelName = None
 
 
 class ProviderModel(FromOpencode):
     """A model of a provider."""
 
     id: str
+    name: Text = None
+    limit: Limit = ModelLimit()
+    capabilities: Abilities = Capabilities()
+    variants: VariantNames = ()
 
 
 class Provider(FromOpencode):

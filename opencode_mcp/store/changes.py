@@ -74,8 +74,8 @@ async def insert_turn(write: Transaction, turn: Turn) -> None:
     """Insert a turn; its session must be there."""
     await write.run(
         "INSERT INTO turns (session_id, number, message_id, boundary, submission, created_at,"
-        " deadline_at, stop_reason, holder, finished_at)"
+        " deadline_at, stop_reason, holder, finished_at, output_schema)"
         " VALUES (:session_id, :number, :message_id, :boundary, :submission, :created_at,"
-        " :deadline_at, :stop_reason, :holder, :finished_at)",
+        " :deadline_at, :stop_reason, :holder, :finished_at, :output_schema)",
         turn_values(turn),
     )

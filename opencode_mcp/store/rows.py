@@ -153,6 +153,7 @@ def turn_of(row: sqlite3.Row) -> Turn:
         stop_reason=row["stop_reason"] and StopReason(row["stop_reason"]),
         holder=row["holder"],
         finished_at=row["finished_at"] and to_moment(row["finished_at"]),
+        output_schema=row["output_schema"],
     )
 
 
@@ -169,6 +170,7 @@ def turn_values(turn: Turn) -> dict[str, object]:
         "stop_reason": turn.stop_reason,
         "holder": turn.holder,
         "finished_at": turn.finished_at and to_text(turn.finished_at),
+        "output_schema": turn.output_schema,
     }
 
 

@@ -9,10 +9,11 @@ from opencode_mcp.errors import InvalidArgumentError, SessionNotFoundError, Stal
 from opencode_mcp.lifecycle import Phase, check_move
 from opencode_mcp.store.changes import insert_session, insert_turn, load, save
 from opencode_mcp.store.connection import Part
+from opencode_mcp.store.requests import bind_request
 from opencode_mcp.store.rows import session_of
 
 if TYPE_CHECKING:
-    from opencode_mcp.records import Session, Turn
+    from opencode_mcp.records import RequestClaim, Session, Turn
     from opencode_mcp.store.connection import Transaction
 
 
@@ -40,11 +41,13 @@ _NAMED = """
 class Sessions(Part):
     """Tables `sessions` and `aliases`."""
 
-    async def track(self, token: str, session: Session, turn: Turn | None) -> None:
-        """Turn a start into a session, with its first turn if there is one.
+    async def track(
+        self, token: str, session: Session, turn: Turn | None, claim: RequestClaim | None = None
+    ) -> None:
+        """Turn a start into a session, with its first turn if there is one, bound to `claim`.
 
-        Raises StaleSessionError if the session is tracked already. A start that is gone is no
-        reason to lose the session.
+        Raises StaleSessionError if the session is tracked already; RequestPendingError if the
+        claim is another call's by now. A start that is gone is no reason to lose the session.
         """
         if turn and (turn.session_id, turn.number) != (session.id, 1):
             msg = f"not the first turn of {session.id}: {turn}"
@@ -61,6 +64,7 @@ class Sessions(Part):
             await insert_session(write, first)
             if turn:
                 await insert_turn(write, turn)
+                await bind_request(write, claim, session.id, turn.number)
 
         await self._database.write(work)
 

@@ -12,6 +12,7 @@ from opencode_mcp.store.instances import Instances, Starts
 from opencode_mcp.store.keys import Keys
 from opencode_mcp.store.leases import Leases
 from opencode_mcp.store.rebinding import Rebinding
+from opencode_mcp.store.requests import Requests
 from opencode_mcp.store.sessions import Sessions
 from opencode_mcp.store.tallies import Tallies
 from opencode_mcp.store.turns import Turns
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Store(Instances, Starts, Sessions, Turns, Ends, Leases, Keys, Tallies, Rebinding):
+class Store(Instances, Starts, Sessions, Turns, Requests, Ends, Leases, Keys, Tallies, Rebinding):
     """Every read and every write. Each base class is the part around one table.
 
     Each write is one durable transaction: when it returns, a power failure cannot undo it. A

@@ -10,12 +10,13 @@ from opencode_mcp.lifecycle import Phase
 from opencode_mcp.store.capacity import check_run_capacity
 from opencode_mcp.store.changes import insert_turn, save
 from opencode_mcp.store.connection import Part
+from opencode_mcp.store.requests import bind_request
 from opencode_mcp.store.rows import to_text, turn_of
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from opencode_mcp.records import Capacity, Session, StopReason, Turn
+    from opencode_mcp.records import Capacity, RequestClaim, Session, StopReason, Turn
     from opencode_mcp.store.connection import Transaction
 
 _SELECT = "SELECT * FROM turns WHERE session_id = ? AND number = ?"
@@ -34,11 +35,13 @@ class Turns(Part):
         variant: str | None = None,
         developer_instructions: str | None = None,
         capacity: Capacity,
+        claim: RequestClaim | None = None,
     ) -> Session:
         """Record the next turn of `session`; options that are not None replace the stored ones.
 
-        Raises RunCapacityError; StaleSessionError if the session has changed or is not ACTIVE: of
-        several that begin the same number, one succeeds.
+        It is bound to `claim`. Raises RunCapacityError; StaleSessionError if the session has
+        changed or is not ACTIVE: of several that begin the same number, one succeeds;
+        RequestPendingError if the claim is another call's by now.
         """
         if (turn.session_id, turn.number) != (session.id, session.turn_count + 1):
             msg = f"not the next turn of {session.id}: {turn}"
@@ -61,6 +64,7 @@ class Turns(Part):
             await check_run_capacity(write, capacity)
             saved = await save(write, session, new)
             await insert_turn(write, turn)
+            await bind_request(write, claim, session.id, turn.number)
             return saved
 
         return await self._database.write(work)
@@ -77,6 +81,15 @@ class Turns(Part):
                 [session_id, message_id],
             )
         )
+
+    async def later_prompts(self, turn: Turn) -> frozenset[str]:
+        """Return the ids of the prompts after this turn's, but for those never taken."""
+        rows = await self._database.rows(
+            "SELECT message_id FROM turns WHERE session_id = ? AND number > ?"
+            " AND submission <> 'refused'",
+            [turn.session_id, turn.number],
+        )
+        return frozenset(row["message_id"] for row in rows)
 
     async def open_turns(self) -> list[Turn]:
         """Return the turns that nobody has seen to be over, those first that are due first."""

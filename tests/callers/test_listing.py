@@ -11,7 +11,8 @@ from fastmcp import Client
 from jsonschema import Draft202012Validator
 
 from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.callers.argument_kinds import MAX_PAGE, MAX_WAIT_S
+from opencode_mcp.callers.argument_kinds import MAX_OUTPUT_PAGE, MAX_PAGE, MAX_WAIT_S
+from opencode_mcp.callers.output_pages import DEFAULT_LIST_PAGE, DEFAULT_TEXT_PAGE
 from opencode_mcp.callers.server import build_server
 from opencode_mcp.settings import load_settings
 
@@ -23,12 +24,18 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = {
     "opencode": "prompt cwd model agent variant sandbox approval-policy base-instructions"
-    " developer-instructions title timeout-seconds wait-seconds",
+    " developer-instructions title timeout-seconds wait-seconds output-schema request-id detail"
+    " max-output-chars",
     "opencode-reply": "prompt sessionId threadId conversationId model agent variant"
-    " developer-instructions timeout-seconds wait-seconds",
-    "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit",
+    " developer-instructions timeout-seconds wait-seconds output-schema request-id detail"
+    " max-output-chars",
+    "opencode-status": "sessionId threadId conversationId ids wait-seconds wait-for offset limit"
+    " detail max-output-chars",
     "opencode-cancel": "sessionId threadId conversationId turnId wait-ms",
     "opencode-approve": "sessionId threadId conversationId approvalId decision feedback answers",
+    "opencode-info": "section cwd provider offset limit snapshot-id",
+    "opencode-output": "sessionId threadId conversationId turn section offset limit diff-view"
+    " file-index snapshot-id",
     "opencode-end": "sessionId threadId conversationId action",
 }
 
@@ -98,18 +105,34 @@ async def test_limits_and_defaults_in_the_schemas_are_the_real_ones(client: Clie
     assert (look["default"], look["maximum"]) == (0, MAX_WAIT_S)
     page = tools["opencode-status"].input_schema["properties"]["limit"]
     assert (page["default"], page["maximum"]) == (20, MAX_PAGE)
+    output = tools["opencode-output"].input_schema["properties"]
+    assert (output["section"]["default"], output["diff-view"]["default"]) == ("answer", "stat")
+    assert (output["limit"]["maximum"], "default" in output["limit"]) == (MAX_OUTPUT_PAGE, False)
+    assert str(DEFAULT_TEXT_PAGE) in output["limit"]["description"]
+    assert str(DEFAULT_LIST_PAGE) in output["limit"]["description"]
+    for name in ("opencode", "opencode-reply", "opencode-status"):
+        properties = tools[name].input_schema["properties"]
+        chars = properties["max-output-chars"]
+        assert (chars["default"], chars["minimum"], chars["maximum"]) == (20_000, 200, 40_000)
+        detail = properties["detail"]
+        assert (detail["default"], detail["enum"]) == ("standard", ["standard", "compact"])
 
 
 async def test_the_listing_stays_small(client: Client[Any]) -> None:
-    """Ours: each caller pays for it in context (22,000 and 6,200 bytes are the whole product's)."""
+    """Ours: each caller pays for it in context."""
     tools = (await _tools(client)).values()
     inputs = sum(
-        len(tool.name) + len(tool.description or "") + len(json.dumps(tool.input_schema))
-        for tool in tools
+        len(f"{tool.name}{tool.description}".encode()) + _size(tool.input_schema) for tool in tools
     )
-    assert inputs <= 16_000
+    assert inputs <= 22_000
     for tool in tools:
-        assert len(json.dumps(tool.output_schema, separators=(",", ":"))) <= 6_200
+        assert _size(tool.output_schema) <= 6_200
+    whole = await client.list_tools_mcp()
+    assert len(whole.model_dump_json(by_alias=True, exclude_none=True).encode()) <= 75_000
+
+
+def _size(schema: object) -> int:
+    return len(json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode())
 
 
 async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
@@ -137,7 +160,16 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode", {"prompt": ["x"]}, "prompt"),
         ("opencode", {"prompt": "x", "cwd": "relative"}, "relative"),
         ("opencode", {"prompt": "x", "sandbox": "jail"}, "sandbox"),
+        ("opencode", {"prompt": "x", "detail": "full"}, "detail"),
+        ("opencode", {"prompt": "x", "max-output-chars": 199}, "max-output-chars"),
+        ("opencode", {"prompt": "x", "max-output-chars": 40_001}, "max-output-chars"),
+        ("opencode", {"prompt": "x", "max-output-chars": True}, "max-output-chars"),
+        ("opencode-status", {"max-output-chars": 500}, "max-output-chars"),
         ("opencode", {"prompt": "x", "approval-policy": "always"}, "approval-policy"),
+        ("opencode", {"prompt": "x", "request-id": "x" * 201}, "request-id"),
+        ("opencode", {"prompt": "x", "request-id": "two words"}, "request-id"),
+        ("opencode", {"prompt": "x", "request-id": ""}, "request-id"),
+        ("opencode-status", {"request-id": "x"}, "request-id"),
         ("opencode-approve", {"sessionId": "ses_1", "decision": "allow"}, "approvalId"),
         (
             "opencode-approve",
@@ -167,8 +199,30 @@ async def test_the_output_schema_is_one_and_has_no_titles_or_descriptions(
         ("opencode-status", {"ids": ["ses_1"], "offset": 1}, "offset"),
         ("opencode-status", {"sessionId": "ses_1", "wait-for": "any"}, "wait-for"),
         ("opencode-status", {"wait-seconds": 5}, "wait-seconds"),
+        ("opencode-output", {"sessionId": "ses_1"}, "turn"),
+        ("opencode-output", {"turn": 1}, "sessionId"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 0}, "turn"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "section": "all"}, "section"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "limit": 40001}, "limit"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "offset": -1}, "offset"),
+        ("opencode-output", {"sessionId": "ses_1", "turn": 1, "diff-view": "stat"}, "diff-view"),
+        (
+            "opencode-output",
+            {"sessionId": "ses_1", "turn": 1, "section": "diff", "file-index": 0},
+            "file-index",
+        ),
         ("opencode-cancel", {"turnId": "msg_1"}, "sessionId"),
         ("opencode-cancel", {"sessionId": "ses_1", "wait-ms": 20001}, "wait-ms"),
+        ("opencode-info", {"section": "sessions"}, "section"),
+        ("opencode-info", {"offset": 1}, "offset"),
+        ("opencode-info", {"limit": 5, "section": "server"}, "limit"),
+        ("opencode-info", {"snapshot-id": "snap_1"}, "snapshot-id"),
+        ("opencode-info", {"cwd": "/srv"}, "cwd"),
+        ("opencode-info", {"section": "roots", "cwd": "/srv"}, "cwd"),
+        ("opencode-info", {"section": "agents", "provider": "scripted"}, "provider"),
+        ("opencode-info", {"section": "models", "limit": 101}, "limit"),
+        ("opencode-info", {"section": "models", "cwd": "relative"}, "relative"),
+        ("opencode-info", {"sessionId": "ses_1"}, "sessionId"),
         ("opencode-approve-all", {"sessionId": "ses_1"}, "opencode-approve-all"),
     ],
 )

@@ -7,24 +7,26 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from opencode_mcp.callers.argument_kinds import MAX_OUTPUT_CHARS
 from opencode_mcp.callers.presenting import present_turn
-from opencode_mcp.callers.sizing import MAX_RESULT_CHARS
+from opencode_mcp.callers.shown import Shown
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, written_size
 from opencode_mcp.callers.wire import output_schema
-from opencode_mcp.engine.effects import ToolCall, Usage
+from opencode_mcp.engine.effects import ToolCall
 from opencode_mcp.engine.failures import Failure
 from opencode_mcp.engine.looping import ResponseLoop
 from opencode_mcp.engine.outcome import TurnStatus, Verdict
 from opencode_mcp.lifecycle import Phase
-from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest, RemoteStatus
+from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 from opencode_mcp.records import Session, Submission, Turn
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
+    from opencode_mcp.callers.wire_parts import Degraded
 
+_STANDARD = Shown(20_000)
 _SHAPE = Draft202012Validator(output_schema())
 _NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 _SESSION_ID = "ses_" + "a" * 26
@@ -45,14 +47,14 @@ def _present(
     *,
     session: Session | None = None,
     turn: Turn | None = None,
-    max_chars: int = 20_000,
+    shown: Shown = _STANDARD,
     after_s: float = 5,
 ) -> Result:
     result = present_turn(
         session or _session(),
         turn or _turn(),
         verdict,
-        max_chars=max_chars,
+        shown,
         now=_NOW + timedelta(seconds=after_s),
     )
     _SHAPE.validate(result)
@@ -64,6 +66,7 @@ def _over(status: TurnStatus = TurnStatus.COMPLETED, **more: Any) -> Verdict:  #
     return Verdict(status, **fields)
 
 
+_CALL = ToolCall("bash", "completed", "t", None)
 _FAILED = Failure(
     "UPSTREAM_ERROR", "slow down", 429, retryable=True, retry_after_s=7.5, condition="APIError"
 )
@@ -166,71 +169,98 @@ def test_the_newest_calls_and_the_first_files_are_listed_and_all_are_counted() -
     assert (result.get("toolCallCount"), result.get("filesChangedCount")) == (50, 500)
 
 
-#: what costs most: control characters take six characters each as JSON
-_texts = st.sampled_from(["\x01", "😀", '"', "\\", "a", "é"]).flatmap(
-    lambda character: st.sampled_from([0, 1, 300, 5_000, 60_000]).map(lambda n: character * n)
-)
-_calls = st.builds(ToolCall, tool=_texts, status=st.just("completed"), title=_texts, reason=_texts)
-_asks = st.one_of(
-    st.builds(
-        lambda said: PermissionRequest(
-            id="per_" + "x" * 26, session_id=_SESSION_ID, permission=said, patterns=[said] * 30
-        ),
-        _texts,
-    ),
-    st.builds(
-        lambda said: QuestionRequest.model_validate(
-            {
-                "id": "que_" + "x" * 26,
-                "sessionID": _SESSION_ID,
-                "questions": [
-                    {
-                        "question": said,
-                        "header": said,
-                        "options": [{"label": said, "description": said}] * 12,
-                    }
-                ]
-                * 12,
-            }
-        ),
-        _texts,
-    ),
-)
-_failures = st.builds(Failure, name=st.just("UPSTREAM_ERROR"), message=_texts, condition=_texts)
-_verdicts = st.builds(
-    Verdict,
-    status=st.sampled_from(TurnStatus),
-    answer=_texts,
-    finish=_texts,
-    failure=st.none() | _failures,
-    warnings=_texts.map(lambda said: (("ONE", said), ("TWO", said))),
-    tool_calls=_calls.map(lambda call: (call,) * 40),
-    usage=st.just(Usage(10**15, 10**15, 10**15, 10**15, 10**15, 1e300)),
-    files_changed=_texts.map(lambda said: (said,) * 400),
-    pending=_asks.map(lambda ask: (ask,) * 20),
-    retry=st.none() | _texts.map(lambda said: RemoteStatus(type="retry", message=said)),
-    agent=_texts,
-    model=_texts,
-    resend_safety=st.sampled_from(["inspect_effects", None]),
-    response_loop=st.just(ResponseLoop(10**9, 10**12, "same_failing_call")),
-)
+def test_lists_that_are_cut_are_named() -> None:
+    """Contract §3: `truncated` and `omittedFields`, always."""
+    whole = _present(_over(tool_calls=(_CALL,) * 20, files_changed=("f",) * 200))
+    assert (whole.get("truncated"), "omittedFields" in whole) == (False, False)
+    cut = _present(_over(tool_calls=(_CALL,) * 21, files_changed=("f",) * 201))
+    assert cut.get("truncated") is True
+    assert sorted(cut.get("omittedFields", [])) == ["filesChanged", "toolCalls"]
+    failure = Failure("UPSTREAM_ERROR", "x" * 2001)
+    failed = _present(_over(TurnStatus.FAILED, failure=failure))
+    assert failed.get("omittedFields") == ["error.message"]
 
 
-@settings(deadline=None, max_examples=30)  # the largest take a while on a busy machine
-@given(verdict=_verdicts, directory=_texts, max_chars=st.sampled_from([200, 20_000, 40_000]))
-def test_whatever_a_turn_did_both_halves_fit_and_keep_their_ids(
-    verdict: Verdict, directory: str, max_chars: int
-) -> None:
-    """Contract §3: under 45,000 characters, never an id cut, and always said."""
-    result = _present(verdict, session=_session(directory), max_chars=max_chars)
-    size = len(json.dumps(result, ensure_ascii=False, separators=(",", ":")))
-    assert size < MAX_RESULT_CHARS
-    assert len(result["content"]) < MAX_RESULT_CHARS
-    assert (result.get("sessionId"), result.get("turnId")) == (_SESSION_ID, _TURN_ID)
-    assert _SESSION_ID in result["content"], "the text block is complete by itself"
-    if result.get("omittedFields"):
-        assert result.get("truncated") is True
-    for name in ("agent", "model", "directory", "finish"):
-        assert len(str(result.get(name, ""))) <= 300
-    for ask in result.get("pendingApprovals", []):
-        assert ask["id"] == verdict.pending[0].id
+def test_an_answer_is_cut_at_what_the_call_asks_for() -> None:
+    answer = "A" * 500 + "Z" * 500
+    result = _present(_over(answer=answer), shown=Shown(300))
+    shown = result["content"].split("\n\n[session")[0]
+    assert written_size(shown) <= 300
+    assert shown.startswith("AAA")
+    assert shown.endswith("ZZZ")
+    assert (result.get("truncated"), result.get("omittedFields")) == (True, ["content"])
+    assert result.get("output", {}).get("answerChars") == 1000
+
+
+def test_an_answer_may_be_as_long_as_a_call_may_ask() -> None:
+    answer = "a" * MAX_OUTPUT_CHARS
+    result = _present(_over(answer=answer, tool_calls=(_CALL,) * 3), shown=Shown(MAX_OUTPUT_CHARS))
+    assert answer in result["content"]
+    assert result.get("truncated") is False
+
+
+def test_compact_leaves_out_details_and_keeps_what_is_to_be_acted_on() -> None:
+    """Contract §2: ours is which fields; what a caller did not want is not called omitted."""
+    failure = Failure("UPSTREAM_ERROR", "slow down")
+    verdict = _over(
+        TurnStatus.FAILED,
+        answer="half",
+        failure=failure,
+        tool_calls=(_CALL,) * 50,
+        files_changed=("f",) * 500,
+        warnings=(("PARTIAL_ANSWER", "it is not all"),),
+        agent="build",
+        model="a/b",
+        finish="stop",
+    )
+    assert set(_present(verdict, shown=Shown(20_000, "compact"))) == {
+        *("kind", "status", "content", "sessionId", "threadId", "turnId", "turn"),
+        *("executionState", "cleanup", "resendSafety", "error", "hint", "truncated"),
+        *("toolCallCount", "pendingApprovalCount", "filesChangedCount"),
+    }
+    compact = _present(verdict, shown=Shown(20_000, "compact"))
+    assert compact["content"] == _present(verdict)["content"]
+    assert "PARTIAL_ANSWER" in compact["content"]
+    assert (compact.get("toolCallCount"), compact.get("filesChangedCount")) == (50, 500)
+    assert compact.get("truncated") is False
+
+
+def test_compact_keeps_what_waits_for_an_answer() -> None:
+    ask = PermissionRequest(id="per_1", session_id=_SESSION_ID, permission="bash", patterns=["ls"])
+    waiting = Verdict(TurnStatus.WAITING, pending=(ask,))
+    compact = _present(waiting, shown=Shown(20_000, "compact"))
+    assert compact.get("pendingApprovals") == _present(waiting).get("pendingApprovals")
+
+
+def test_what_waits_is_told_shorter_before_any_of_it_is_left_out() -> None:
+    """Ours: an id is what an answer needs; labels are answers themselves."""
+    options = [{"label": f"label {n}", "description": "d" * 300} for n in range(10)]
+    question = {"question": "q" * 300, "header": "h", "options": options}
+    ask = QuestionRequest.model_validate(
+        {"id": "que_1", "sessionID": _SESSION_ID, "questions": [question] * 3}
+    )
+    asks = tuple(ask.model_copy(update={"id": f"que_{n}"}) for n in range(10))
+    few = _present(Verdict(TurnStatus.WAITING, pending=asks[:1]))
+    assert few.get("truncated") is False
+    many = _present(Verdict(TurnStatus.WAITING, pending=asks))
+    assert (many.get("truncated"), many.get("omittedFields")) == (True, ["pendingApprovals"])
+    listed = many.get("pendingApprovals", [])
+    assert [one["id"] for one in listed] == [ask.id for ask in asks]
+    assert all(f"Waiting for an answer {ask.id}" in many["content"] for ask in asks)
+    first = listed[0].get("questions", [])[0]
+    assert first.get("options") == [{"label": f"label {n}"} for n in range(4)]
+
+
+def test_an_outage_is_told_within_the_bounds_too() -> None:
+    reason: Degraded = {"state": "degraded", "reason": "r" * 300}
+    result = present_turn(
+        _session(),
+        _turn(),
+        Verdict(TurnStatus.RUNNING, answer="\x01" * 60_000),
+        Shown(MAX_OUTPUT_CHARS),
+        now=_NOW,
+        upstream_read=reason,
+    )
+    _SHAPE.validate(result)
+    assert (result.get("executionState"), result.get("upstreamRead")) == ("unknown", reason)
+    assert len(json.dumps(result)) < MAX_RESULT_CHARS

@@ -79,6 +79,8 @@ _CALLS: list[tuple[str, dict[str, object]]] = [
     ("opencode-cancel", {}),
     ("opencode-cancel", {"turnId": "msg_1"}),
     ("opencode-approve", {"approvalId": "per_1", "decision": "allow"}),
+    ("opencode-output", {"turn": 1}),
+    ("opencode-output", {"turn": 9, "section": "tool-calls", "snapshot-id": "snap_1"}),
     ("opencode-end", {}),
     ("opencode-end", {"action": "archive"}),
 ]
@@ -155,6 +157,20 @@ async def test_an_admin_sees_all_with_their_owners(
     assert (await admin.status(hers)).status == "running"
 
 
+async def test_what_a_turn_left_is_there_for_its_owner_and_an_admin_alone(
+    people: People, admin: Bridge, project: Path
+) -> None:
+    """Nor does a snapshot's id open it, though it is kept in memory."""
+    hers = (await people.alice.start("SAY:secret", project)).session_id
+    asked = {"turn": 1, "sessionId": hers}
+    own = await people.alice.call("opencode-output", **asked)
+    pinned = {**asked, "snapshot_id": own.structured["snapshotId"]}
+    foreign = [await people.bob.call("opencode-output", **one) for one in (asked, pinned)]
+
+    assert own.text == (await admin.call("opencode-output", **pinned)).text == "secret"
+    assert [answer.error for answer in foreign] == ["SESSION_NOT_FOUND"] * 2
+
+
 async def test_an_admin_stops_and_ends_what_others_started(
     alice: Bridge, admin: Bridge, twin: Twin, project: Path
 ) -> None:
@@ -221,6 +237,41 @@ async def test_parallel_calls_of_several_callers_keep_apart(
     hers, his = ({a.session_id for a in part} for part in (answers[:5], answers[5:]))
     assert set(await alice.listed()) == hers
     assert set(await bob.listed()) == his
+
+
+async def test_a_request_id_of_another_caller_is_another_one(people: People, project: Path) -> None:
+    """It joins nothing of theirs, is in conflict with nothing of theirs, and tells nothing."""
+    alice, bob, twin = people.alice, people.bob, people.twin
+    hers = await alice.start("SAY:hers", project, request_id="the-same")
+    his = await bob.start("SAY:his", project, request_id="the-same")
+    assert hers.session_id != his.session_id
+    assert not his.structured["request"]["replayed"]
+    again = await alice.start("SAY:hers", project, request_id="the-same")
+    assert (again.session_id, again.structured["request"]["replayed"]) == (hers.session_id, True)
+    assert (await alice.end(hers.session_id)).status == "ended"
+    assert (await bob.start("SAY:his", project, request_id="the-same")).status == "completed"
+    assert len([line for line in twin.lines() if line.endswith("/prompt_async")]) == 2
+
+
+async def test_a_strangers_reply_claims_nothing_and_learns_nothing_of_its_owners_request_id(
+    alice: Bridge, bob: Bridge, project: Path
+) -> None:
+    session_id = (await alice.start("SAY:x", project)).session_id
+    reply = {"prompt": "SAY:more", "request-id": "the-same"}
+    first = await alice.call_exactly("opencode-reply", {"sessionId": session_id, **reply})
+    foreign = await bob.call_exactly("opencode-reply", {"sessionId": session_id, **reply})
+    unknown = await bob.call_exactly("opencode-reply", {"sessionId": _NOBODY, **reply})
+    _same(foreign, unknown, session_id)
+    assert foreign.error == "SESSION_NOT_FOUND"
+    assert first.status == "completed"
+
+
+async def test_an_admin_does_not_join_what_anothers_request_id_began(
+    alice: Bridge, admin: Bridge, project: Path
+) -> None:
+    hers = await alice.start("SAY:x", project, request_id="the-same")
+    own = await admin.start("SAY:x", project, request_id="the-same")
+    assert own.session_id != hers.session_id
 
 
 async def test_anonymous_callers_share_what_they_start(bridges: Bridges, project: Path) -> None:

@@ -85,6 +85,25 @@ class Hearing:
 
         await self.until(is_idle, count)
 
+    async def tries_again(self, session_id: str) -> bool:
+        """Wait until a deleted session's turn is over, and tell whether OpenCode goes on with it.
+
+        Measured (9 of 78): where OpenCode cannot write down the end of a step, since the session
+        is gone, it takes that for the model's fault ("retry") and asks its model again, until
+        somebody aborts it.
+        """
+
+        def is_over(event: Json) -> bool:
+            properties = event["properties"]
+            if properties.get("sessionID") != session_id:
+                return False
+            if event["type"] == "session.status":
+                return bool(properties["status"]["type"] == "retry")
+            return bool(event["type"] == "session.idle")
+
+        await self.until(is_over)
+        return "retry" in self.kinds(session_id)
+
     async def _can_hear(self) -> bool:
         """Make a noise, and tell whether one was heard.
 

@@ -11,7 +11,6 @@ from tests.scenarios.peer import tools_of
 
 if TYPE_CHECKING:
     from tests.scenarios.peer import Peer
-    from tests.twin.shapes import Json
 
 _REJECTED = "The user rejected permission to use this specific tool call"
 
@@ -138,11 +137,7 @@ async def test_5_5_orphans_go_together(peer: Peer) -> None:
 async def test_5_6_what_was_asked_outlives_a_delete_and_keeps_it_busy(
     peer: Peer, kind: str
 ) -> None:
-    """Freed, it ends with an error; or else, measured (5 of 36), it asks its model again.
-
-    The latter when OpenCode cannot write down the end of its step, as the session is gone: it
-    takes that for the model's fault ("retry"), and goes on until somebody aborts it.
-    """
+    """Freed, it ends with an error, unless OpenCode tries again (`Hearing.tries_again`)."""
     session_id = await peer.begin(_asking(kind), peer.asking)
     (ask,) = await peer.asked(session_id, kind)
     deleted = await peer.call("DELETE", f"/session/{session_id}")
@@ -153,8 +148,7 @@ async def test_5_6_what_was_asked_outlives_a_delete_and_keeps_it_busy(
             freed = await peer.reply(ask, "once")
         else:
             freed = await peer.reject(kind, ask, peer.asking)
-        await heard.until(lambda event: _is_over(event, session_id))
-        tries_again = "retry" in heard.kinds(session_id)
+        tries_again = await heard.tries_again(session_id)
         if tries_again:
             await peer.abort(session_id, directory=peer.asking)
         await heard.idle(session_id)
@@ -231,15 +225,6 @@ async def test_5_9_a_denied_pattern_is_an_error_and_a_denied_tool_is_not_offered
     assert state["error"].startswith("The user has specified a rule which prevents you")
     (part,) = [p for p in (await peer.answers(whole))[0]["parts"] if p["type"] == "tool"]
     assert (part["tool"], part["state"]["status"]) == ("invalid", "completed")
-
-
-def _is_over(event: Json, session_id: str) -> bool:
-    properties = event["properties"]
-    if properties.get("sessionID") != session_id:
-        return False
-    if event["type"] == "session.status":
-        return bool(properties["status"]["type"] == "retry")
-    return bool(event["type"] == "session.idle")
 
 
 def _asking(kind: str) -> str:

@@ -104,7 +104,7 @@ def test_long_value_is_cut(project: Path) -> None:
         ("OPENCODE_MCP_SERVER_PASSWRD", "OPENCODE_MCP_SERVER_PASSWORD"),
         ("opencode_mcp_mode", "OPENCODE_MCP_MODE"),
         ("OPENCODE_MCP_IGNORED_VARIABLES", "OPENCODE_MCP_"),
-        ("OPENCODE_MCP_CODEX_TOOLS", "OPENCODE_MCP_"),
+        ("OPENCODE_MCP_CODEX_TOOL", "OPENCODE_MCP_CODEX_TOOLS"),
         ("OPENCODE_MCP_TEST_OPENCODE", "OPENCODE_MCP_"),
         ("OPENCODE_MCP_", "OPENCODE_MCP_"),
     ],

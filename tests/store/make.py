@@ -12,6 +12,7 @@ from opencode_mcp.records import (
     EndAction,
     Instance,
     InstanceKind,
+    RequestClaim,
     Session,
     StartIntent,
     Submission,
@@ -89,6 +90,19 @@ def a_tombstone(session_id: str = "ses_1", *, ended_at: datetime = START) -> Tom
         action=EndAction.DELETE,
         ended_at=ended_at,
         answer_json='{"kind": "end"}',
+    )
+
+
+def a_claim(call: str = "call-1", *, owner: str = "local", digest: str = "digest") -> RequestClaim:
+    return RequestClaim(
+        owner=owner,
+        request_id="id",
+        digest=digest,
+        call=call,
+        newest_call=call,
+        holder="me",
+        created_at=START,
+        expires_at=START + timedelta(hours=24),
     )
 
 

@@ -26,17 +26,20 @@ SCHEMA = {
     "instances": "id kind url settings_key data_id dead",
     "keys": "name value",
     "leases": "session_id holder fence renewals",
+    "requests": "owner request_id digest call newest_call holder created_at expires_at"
+    " session_id turn",
     "sessions": "id owner instance_id directory phase version created_at updated_at title model"
     " agent variant base_instructions developer_instructions turn_count end_action end_since"
     " end_attempt end_last_error end_delete_sent sandbox approval_policy end_next_at",
     "starts": "token owner instance_id directory created_at",
     "tombstones": "session_id owner action ended_at answer_json",
     "turns": "session_id number message_id boundary submission created_at deadline_at stop_reason"
-    " holder finished_at",
+    " holder finished_at output_schema",
 }
 INDEXES = [
     "aliases_by_session",
     "instances_by_url",
+    "requests_by_expiry",
     "sessions_by_instance",
     "sessions_by_owner",
     "sessions_by_update",
@@ -157,7 +160,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     error = refusal(path)
     assert isinstance(error, SchemaTooNewError)
     assert "99" in str(error)
-    assert "knows 4" in str(error)
+    assert "knows 6" in str(error)
     assert path.read_bytes() == before
 
 
@@ -196,7 +199,7 @@ def test_the_schema_is_the_one_this_release_expects(path: Path) -> None:
         owner = next(
             row for row in file.execute("PRAGMA table_info(sessions)") if row[1] == "owner"
         )
-        assert file.execute("PRAGMA user_version").fetchone() == (4,)
+        assert file.execute("PRAGMA user_version").fetchone() == (6,)
     assert tables == SCHEMA
     assert indexes == INDEXES
     assert owner[3] == 1  # NOT NULL
@@ -224,7 +227,7 @@ def test_a_database_of_the_first_schema_arrives_with_its_turns(path: Path, tmp_p
     with closing(sqlite3.connect(path)) as file:
         turns = file.execute("SELECT * FROM turns").fetchall()
         rules = file.execute("SELECT sandbox, approval_policy FROM sessions").fetchall()
-    assert turns == [("ses_1", 1, "msg_1", None, "recorded", "a", "b", "end", None, None)]
+    assert turns == [("ses_1", 1, "msg_1", None, "recorded", "a", "b", "end", None, None, None)]
     assert rules == [("danger-full-access", "never")]
 
 
@@ -301,4 +304,6 @@ def test_the_migrations_of_a_checkout_are_found() -> None:
         "0002_turns_that_end.sql",
         "0003_leases_that_run_out.sql",
         "0004_quarantined.sql",
+        "0005_output_schema.sql",
+        "0006_requests.sql",
     ]

@@ -25,6 +25,7 @@ from tests.store.make import (
     ROOMY,
     START,
     SteppingClock,
+    a_claim,
     a_session,
     a_start,
     a_tombstone,
@@ -56,6 +57,7 @@ class Scene:
         await store.attach_instance("http://127.0.0.1:2")
         await store.put_instance(replace(INSTANCE, id="other"))
         await store.record_start(a_start(), ROOMY)
+        await store.claim_request(a_claim())
         idle = await store.resolve("ses_idle")
         assert idle
         idle = await store.begin_turn(idle, a_turn("ses_idle"), capacity=ROOMY)
@@ -100,6 +102,9 @@ WRITES: dict[str, Callable[[Scene], Awaitable[object]]] = {
     "renew_lease": lambda it: it.store.renew_lease(it.lease),
     "give_up": lambda it: it.store.give_up(a_tombstone("ses_ending"), it.lease.fence),
     "rebind": lambda it: it.store.rebind(INSTANCE.id, Place(url="http://h"), frozenset({"me"})),
+    "claim_request": lambda it: it.store.claim_request(replace(a_claim(), request_id="new")),
+    "release_request": lambda it: it.store.release_request(a_claim()),
+    "purge_requests": lambda it: it.store.purge_requests(LATE),
     "release_lease": lambda it: it.store.release_lease(it.lease),
 }
 
@@ -173,7 +178,8 @@ async def test_a_disk_that_fills_in_a_set_up_leaves_each_migration_whole_or_not_
                 (tables,) = file.execute("SELECT group_concat(name) FROM sqlite_master").fetchone()
             found.setdefault(version, set()).add(tables)
             prepare(path)
-    assert {version: len(tables) for version, tables in found.items()} == {0: 1, 1: 1, 2: 1, 3: 1}
+    states = {version: len(tables) for version, tables in found.items()}
+    assert states == {0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1}
     assert found[0] == {None}
     assert not list(tmp_path.glob("*.probe*"))
 

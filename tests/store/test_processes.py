@@ -86,7 +86,7 @@ async def test_six_processes_open_one_fresh_file_at_once_every_round(tmp_path: P
             assert answers == [answers[0]] * 6  # one file, one row
             with closing(sqlite3.connect(folder / "tracking.db")) as file:
                 assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-                assert file.execute("PRAGMA user_version").fetchone() == (4,)
+                assert file.execute("PRAGMA user_version").fetchone() == (6,)
                 assert file.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
                 assert file.execute("SELECT count(*) FROM instances").fetchone() == (1,)
 

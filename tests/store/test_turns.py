@@ -117,6 +117,14 @@ async def test_a_turn_is_found_by_its_prompt(store: Store) -> None:
     assert await store.turn_by_message("ses_2", "msg_1") is None
 
 
+async def test_a_turn_keeps_the_schema_of_its_answer_whatever_is_noted_of_it(store: Store) -> None:
+    turn = replace(a_turn(), output_schema='{"title":"Zoë"}')
+    await store.begin_turn(await tracked(store), turn, capacity=ROOMY)
+    assert await store.turn("ses_1", 1) == turn
+    assert (await store.hold_turn(turn, "me")).output_schema == turn.output_schema
+    assert [one.output_schema for one in await store.open_turns()] == [turn.output_schema]
+
+
 async def test_the_first_stop_reason_stays(store: Store) -> None:
     await store.begin_turn(await tracked(store), a_turn(), capacity=ROOMY)
     stopped = await store.set_stop_reason(a_turn(), StopReason.TIMEOUT)

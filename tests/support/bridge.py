@@ -60,6 +60,16 @@ class Answer(NamedTuple):
         return str(self.structured["sessionId"])
 
     @property
+    def thread_id(self) -> str:
+        """Codex' `threadId`."""
+        return str(self.structured["threadId"])
+
+    @property
+    def content(self) -> str:
+        """The contract's `content`."""
+        return str(self.structured["content"])
+
+    @property
     def error(self) -> str | None:
         """The contract's `error.name`; None without an error."""
         found = self.structured.get("error")
@@ -97,8 +107,11 @@ class Bridge:
         assert structured is not None, f"no structured content beside: {block.text}"
         log.info("%s %.200s -> %s", tool, arguments, block.text)
         self.shapes[tool].validate(structured)
-        assert structured["content"] == block.text, "the two halves differ"
-        assert len(json.dumps(structured)) <= _ANSWER_LIMIT
+        if "kind" in structured:
+            assert structured["content"] == block.text, "the two halves differ"
+        else:
+            _check_codex(structured, block.text)
+        assert len(json.dumps(structured)) < _ANSWER_LIMIT
         answer = Answer(structured, block.text, bool(result.is_error))
         _check_identity(answer)
         return answer
@@ -154,12 +167,23 @@ class Bridge:
         await self.stack.aclose()
 
 
+def _check_codex(structured: Json, text: str) -> None:
+    """Contract §2: `codex` and `codex-reply` answer this and nothing else, on errors too."""
+    assert set(structured) == {"threadId", "content"}
+    assert text.startswith(structured["content"])
+    assert len(json.dumps(text, ensure_ascii=False)) <= _ANSWER_LIMIT
+    thread_id = structured["threadId"]
+    assert thread_id[:99] in text, "a reader of the text alone cannot go on"
+
+
 def _check_identity(answer: Answer) -> None:
     """Contract §1 and §3: both names with one value, and the text names it as well."""
     if "sessionId" not in answer.structured:
         return
     session_id = answer.session_id
     assert answer.structured["threadId"] == session_id
+    if answer.structured["kind"] == "output":  # its text is the page's, and nothing else
+        return
     if re.fullmatch(r"ses_\w{1,90}", session_id):  # an id that is none may be shown cut
         assert session_id in answer.text, "a reader of the text alone cannot go on"
 

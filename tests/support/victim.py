@@ -9,18 +9,22 @@ the program imported, so that one costs a tenth of a second.
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
 import signal
 import sqlite3
 import threading
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from fastmcp import Client
 
 from opencode_mcp.app import runtime as app_runtime
 from opencode_mcp.app.runtime import open_runtime
-from opencode_mcp.engine import ends, finisher, leases
+from opencode_mcp.callers.server import build_server
+from opencode_mcp.engine import ends, finisher, leases, observing
 from opencode_mcp.engine.requests import StartRequest
 from opencode_mcp.errors import OpencodeMcpError
 from opencode_mcp.opencode import processes
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
     from opencode_mcp.engine.engine import Engine
     from opencode_mcp.opencode.calls import Answer, Call
 
-Job: TypeAlias = Literal["start", "end", "carry on"]
+Job: TypeAlias = Literal["start", "end", "carry on", "call"]
 
 _FOREVER_S = 1e6
 _READY = "ready"
@@ -51,6 +55,8 @@ class Errand:
     env: Mapping[str, str]
     folder: Path
     job: Job
+    #: for `call`: what `opencode` is called with, or `opencode-reply` if that names a session
+    arguments: Mapping[str, object] = field(default_factory=dict)
     #: of the sessions that it starts
     prompts: tuple[str, ...] = ()
     session_ids: tuple[str, ...] = ()
@@ -207,21 +213,32 @@ def _main(errand: Errand, report: Connection) -> None:
     asyncio.run(_work(errand, steps, report))
 
 
-async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
+def _set_pace(errand: Errand) -> None:
+    """Let the program do its errand and nothing else, and wait for nothing that cannot come."""
     if errand.job == "carry on":
         app_runtime._RESUME_LOOK_S = 0.0  # noqa: SLF001 - as soon as it is up
         finisher.ROUND_S = 0.05
     else:  # nothing but the errand itself
         app_runtime._RESUME_LOOK_S = _FOREVER_S  # noqa: SLF001
         finisher.Finisher._work = _rest  # type: ignore[method-assign] # noqa: SLF001
+    if errand.job == "call":  # the twin takes no time to resolve a prompt
+        observing.SETTLE_UNSEEN_S = 1.0
     if errand.lease_s is not None:
         leases.LEASE_S = errand.lease_s
+
+
+async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
+    _set_pace(errand)
     settings = load_settings(errand.env, cwd=errand.folder)
     async with open_runtime(settings, errand.env) as runtime:
         if errand.job == "carry on":
             await _carry_on(settings.database)
             return
         engine = await runtime.engine()
+        if errand.job == "call":
+            steps.counts = True
+            report.send(("answer", await _call(runtime, errand.arguments)))
+            return
         if errand.job == "start":
             for prompt in errand.prompts:
                 keeper = await engine.start(_request(errand, prompt), str(errand.folder))
@@ -241,6 +258,14 @@ async def _work(errand: Errand, steps: _Steps, report: Connection) -> None:
 async def _rest(self: finisher.Finisher) -> None:
     del self
     await asyncio.Event().wait()
+
+
+async def _call(runtime: app_runtime.Runtime, arguments: Mapping[str, object]) -> str:
+    """Call a tool of the whole server, as a client does; return its structured answer as JSON."""
+    tool = "opencode-reply" if "sessionId" in arguments else "opencode"
+    async with Client(build_server(runtime)) as client:
+        result = await client.call_tool_mcp(tool, dict(arguments))
+    return json.dumps(result.structured_content)
 
 
 async def _end(engine: Engine, session_id: str, errand: Errand) -> str:

@@ -63,6 +63,9 @@ async def _say_it_everywhere(bridge: Bridge, twin: Twin, project: Path) -> None:
     await bridge.call("opencode-approve", **question, decision="allow", answers=[[SECRET]])
     await bridge.call("opencode-status", **named, wait_seconds=20)
     await _make_it_fail(bridge, twin, named)
+    for section in ("answer", "tool-calls", "diff"):
+        await bridge.call("opencode-output", **named, turn=1, section=section, snapshot_id=SECRET)
+        await bridge.call("opencode-output", **named, turn=1, section=section)
     await bridge.end(first.session_id)
 
 

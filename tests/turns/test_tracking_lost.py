@@ -70,13 +70,14 @@ def refused(answer: Answer) -> bool:
 
 
 async def every_tool(bridge: Bridge, session_id: str, project: Path) -> dict[str, Answer]:
-    """Call all six tools about the session."""
+    """Call all tools about the session."""
     calls: dict[str, dict[str, Any]] = {
         "opencode": {"prompt": "SAY:new", "cwd": str(project)},
         "opencode-reply": {"prompt": "SAY:more", "sessionId": session_id},
         "opencode-status": {"sessionId": session_id},
         "opencode-cancel": {"sessionId": session_id},
         "opencode-approve": {"sessionId": session_id, "approvalId": "per_1", "decision": "allow"},
+        "opencode-output": {"sessionId": session_id, "turn": 1},
         "opencode-end": {"sessionId": session_id},
     }
     return {tool: await bridge.call(tool, **arguments) for tool, arguments in calls.items()}

@@ -168,7 +168,7 @@ async def test_a_batch_tells_of_asks_and_of_ids_that_are_none(
 async def test_a_batch_looks_again_at_what_could_not_be_asked(
     bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opencode_mcp.callers.batching.INTERVAL_S", 0.1)
+    monkeypatch.setattr("opencode_mcp.callers.progress.INTERVAL_S", 0.1)
     first, second = await bridges.attached(), await bridges.attached(REQUEST_TIMEOUT_SECONDS="1")
     session_id = (await first.start("SAY:done", project)).session_id
     await twin.refuse()
@@ -198,7 +198,7 @@ async def test_progress_comes_while_a_call_watches_and_none_after_its_answer(
     bridge: Bridge, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case B31; the interval is shortened, so that the test need not wait for seconds."""
-    monkeypatch.setattr("opencode_mcp.callers.watching.INTERVAL_S", 0.1)
+    monkeypatch.setattr("opencode_mcp.callers.progress.INTERVAL_S", 0.1)
     assert progress.INTERVAL_S < 10
     heard: list[tuple[float, str]] = []
 

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from tests.twin.shapes import Json
 
 
+def root_of(directory: str) -> str:
+    """Return the worktree's root as messages name it: `/` without git (measured)."""
+    return directory if (Path(directory) / ".git").exists() else "/"
+
+
 class Changes:
     """What the tools of one run wrote."""
 

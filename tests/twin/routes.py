@@ -95,8 +95,10 @@ class Routes:
 
     async def _providers(self, http: web.Request) -> web.Response:
         del http
-        models = {name: {"id": name, "providerID": PROVIDER} for name in MODELS}
-        provider = {"id": PROVIDER, "name": "Scripted model", "models": models}
+        models = {name: shapes.offered_model(name) for name in MODELS}
+        key = {"apiKey": "none"}
+        named = {"id": PROVIDER, "name": "Scripted model"}
+        provider = {**named, "source": "config", "env": [], "options": key, "models": models}
         return answer({"providers": [provider], "default": {PROVIDER: MODELS[0]}})
 
     async def _catalogue(self, http: web.Request) -> web.Response:

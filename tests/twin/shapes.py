@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp import web
 
+from opencode_mcp.cli.scripted_model import PROVIDER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -47,6 +49,21 @@ def error(name: str, message: str) -> Json:
 
 
 ABORTED = error("MessageAbortedError", "Aborted")
+
+
+def offered_model(name: str) -> Json:
+    """Make a model as `GET /config/providers` tells it, read on 1.18.33; prices are left out."""
+    return {
+        "id": name,
+        "providerID": PROVIDER,
+        "name": f"Scripted {name}",
+        "capabilities": {"temperature": False, "reasoning": False, "toolcall": True},
+        "limit": {"context": 10_000_000, "output": 8000},
+        "status": "active",
+        "options": {},
+        "headers": {},
+        "variants": {},
+    }
 
 
 def answer(

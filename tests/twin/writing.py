@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.twin.changes import root_of
 from tests.twin.shapes import NO_TOKENS, STEP_TOKENS, Json, new_id, now_ms
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Answer:
             "providerID": user["model"]["providerID"],
             "mode": user["agent"],
             "agent": user["agent"],
-            "path": {"cwd": session["directory"], "root": "/"},
+            "path": {"cwd": session["directory"], "root": root_of(session["directory"])},
             "cost": 0,
             "tokens": NO_TOKENS,
             **more,

@@ -1,0 +1,320 @@
+"""Contract §3: whatever turns did, whatever their callers ask for, a result stays in its bounds.
+
+Under 45,000 characters as `structuredContent` and as text, no id cut, and always said.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from opencode_mcp.callers.answers import error_result, present_error, present_unconfirmed
+from opencode_mcp.callers.batch_result import Member, present_batch
+from opencode_mcp.callers.cancels import present_cancel
+from opencode_mcp.callers.listing import present_page
+from opencode_mcp.callers.presenting import present_turn, present_view
+from opencode_mcp.callers.shown import Shown
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, SPARE_CHARS, serialized_size
+from opencode_mcp.callers.tool import to_tool_result
+from opencode_mcp.callers.wire import output_schema
+from opencode_mcp.clock import Clock
+from opencode_mcp.engine.cancelling import Cancelled
+from opencode_mcp.engine.effects import ToolCall, Usage
+from opencode_mcp.engine.ends import Unconfirmed
+from opencode_mcp.engine.failures import Failure
+from opencode_mcp.engine.looping import ResponseLoop
+from opencode_mcp.engine.outcome import AskTimes, TurnStatus, Verdict
+from opencode_mcp.engine.overview import Line, View
+from opencode_mcp.errors import InvalidArgumentError, SessionNotFoundError
+from opencode_mcp.lifecycle import Phase
+from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest, RemoteStatus
+from opencode_mcp.records import EndAction, Session, Submission, Turn
+
+if TYPE_CHECKING:
+    from opencode_mcp.callers.wire import Result
+    from opencode_mcp.engine.engine import Engine
+
+_SHAPE = Draft202012Validator(output_schema())
+_NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+#: the longest id that a caller may send (contract §1)
+_LONGEST_ID = "ses_" + "a" * 196
+_ENGINE = cast("Engine", SimpleNamespace(clock=Clock()))
+
+#: what costs most: control characters take six characters each as JSON
+_texts = st.sampled_from(["\x01", "😀", '"', "\\", "a", "é", "\u2028", "line\n"]).flatmap(
+    lambda character: st.sampled_from([0, 1, 40, 300, 5_000, 60_000]).map(lambda n: character * n)
+) | st.text(max_size=50)
+_ids = st.sampled_from(["a" * 26, "b" * 190, "c" * 60])
+
+
+def _permission(said: str, name: str) -> PermissionRequest:
+    return PermissionRequest(
+        id=f"per_{name}", session_id=f"ses_{name}", permission=said, patterns=[said] * 30
+    )
+
+
+def _question(said: str, name: str) -> QuestionRequest:
+    options = [{"label": said, "description": said}] * 12
+    questions = [{"question": said, "header": said, "options": options}] * 12
+    return QuestionRequest.model_validate(
+        {"id": f"que_{name}", "sessionID": f"ses_{name}", "questions": questions}
+    )
+
+
+_asks = st.builds(_permission, _texts, _ids) | st.builds(_question, _texts, _ids)
+_calls = st.builds(ToolCall, tool=_texts, status=st.just("completed"), title=_texts, reason=_texts)
+_counts = st.sampled_from([1, 7, 2_000])
+_verdicts = st.builds(
+    Verdict,
+    status=st.sampled_from(TurnStatus),
+    answer=_texts,
+    finish=_texts,
+    failure=st.none()
+    | st.builds(Failure, name=st.just("UPSTREAM_ERROR"), message=_texts, condition=_texts),
+    warnings=st.builds(lambda said, n: ((said[:20], said),) * n, _texts, _counts),
+    tool_calls=st.builds(lambda call, n: (call,) * n, _calls, _counts),
+    usage=st.just(Usage(10**15, 10**15, 10**15, 10**15, 10**15, 1e300)),
+    files_changed=st.builds(lambda said, n: (said,) * n, _texts, _counts),
+    pending=st.builds(lambda ask, n: (ask,) * n, _asks, _counts) | st.just(()),
+    ask_times=st.builds(
+        lambda name: {f"per_{name}": AskTimes(_NOW, _NOW), f"que_{name}": AskTimes(_NOW, _NOW)},
+        _ids,
+    ),
+    retry=st.none() | st.builds(lambda said: RemoteStatus(type="retry", message=said), _texts),
+    agent=_texts,
+    model=_texts,
+    resend_safety=st.sampled_from(["inspect_effects", None]),
+    response_loop=st.just(ResponseLoop(10**9, 10**12, "same_failing_call")),
+)
+_sessions = st.builds(
+    lambda session_id, said: replace(_session(session_id), directory=said, title=said),
+    st.sampled_from([_LONGEST_ID, "ses_" + "d" * 26]),
+    _texts,
+)
+_shown = st.builds(
+    Shown, st.sampled_from([200, 20_000, 40_000]), st.sampled_from(["standard", "compact"])
+)
+_thorough = settings(
+    deadline=None,  # the largest take a while on a busy machine
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def _session(session_id: str = _LONGEST_ID) -> Session:
+    return Session(session_id, "local", "i", "/repo", Phase.ACTIVE, 1, _NOW, _NOW)
+
+
+def _turn(session_id: str) -> Turn:
+    return Turn(session_id, 3, "msg_" + "b" * 60, None, Submission.RECORDED, _NOW, _NOW)
+
+
+def _check(result: Result, *, spare: int = SPARE_CHARS) -> None:
+    """Check the bounds of both halves, the shape, and that what was lost is named."""
+    _SHAPE.validate(result)
+    assert serialized_size(result) < MAX_RESULT_CHARS - spare + 1
+    assert len(json.dumps(result["content"])) < MAX_RESULT_CHARS
+    assert json.loads(json.dumps(result, ensure_ascii=False).encode()) == result
+    assert bool(result.get("omittedFields")) == bool(result.get("truncated"))
+
+
+def _check_turn(result: Result, session: Session, turn: Turn, verdict: Verdict) -> None:
+    assert (result.get("sessionId"), result.get("threadId")) == (session.id, session.id)
+    assert result.get("turnId") == turn.message_id
+    assert f"[session {session.id} · turn" in result["content"], "the text is complete by itself"
+    assert result.get("hint", "") in result["content"]
+    for name in ("agent", "model", "directory", "finish"):
+        assert len(str(result.get(name, ""))) <= 300
+    listed = result.get("pendingApprovals", [])
+    assert [ask["id"] for ask in listed] == [ask.id for ask in verdict.pending[: len(listed)]]
+    assert all(ask["id"] in result["content"] for ask in listed)
+    assert bool(listed) == bool(verdict.pending)
+    lost = result.get("omittedFields", [])
+    assert ("pendingApprovals" in lost) or len(listed) == len(verdict.pending)
+
+
+@_thorough
+@given(verdict=_verdicts, session=_sessions, shown=_shown)
+def test_whatever_a_turn_did_both_halves_fit_and_keep_their_ids(
+    verdict: Verdict, session: Session, shown: Shown
+) -> None:
+    turn = _turn(session.id)
+    result = present_turn(session, turn, verdict, shown, now=_NOW)
+    _check(result)
+    _check_turn(result, session, turn, verdict)
+    if shown.detail == "standard" and "toolCalls" not in result:
+        assert "toolCalls" in result.get("omittedFields", [])
+    # of a blank answer nothing is shown
+    is_whole = not verdict.answer.strip() or verdict.answer in result["content"]
+    assert is_whole or "content" in result.get("omittedFields", [])
+
+
+@_thorough
+@given(verdict=_verdicts, session=_sessions, accepted=st.booleans())
+def test_a_cancel_fits_too(verdict: Verdict, session: Session, accepted: bool) -> None:  # noqa: FBT001
+    fault = InvalidArgumentError(verdict.answer)
+    turn = _turn(session.id)
+    cancelled = Cancelled(
+        session,
+        turn,
+        verdict,
+        accepted=accepted,
+        already_done=False,
+        fault=fault,
+    )
+    result = present_cancel(cancelled, Shown(40_000), now=_NOW)
+    _check(result, spare=0)
+    assert session.id in result["content"]
+    assert result.get("nextAction") == result.get("hint")
+
+
+_phases = st.sampled_from([Phase.ACTIVE, Phase.QUARANTINED])
+
+
+@settings(_thorough, max_examples=40)
+@given(
+    verdicts=st.lists(_verdicts, min_size=1, max_size=4),
+    session=_sessions,
+    phase=_phases,
+    count=st.sampled_from([1, 5, 16]),
+    shown=_shown,
+)
+def test_a_batch_fits_whatever_its_turns_did(
+    verdicts: list[Verdict], session: Session, phase: Phase, count: int, shown: Shown
+) -> None:
+    members = []
+    for n in range(count):
+        reference = f"{session.id[:-2]}{n:02}"
+        one = replace(session, id=reference, phase=phase)
+        view = View(one, _turn(reference), verdicts[n % len(verdicts)])
+        members.append(Member(reference, present_view(view, shown, now=_NOW), view))
+    fault = present_error(SessionNotFoundError("x" * 5_000, session_id=_LONGEST_ID))
+    members[-1] = Member(_LONGEST_ID, fault)
+    result = present_batch(_ENGINE, members, shown, wait_for="any", is_met=True)
+    _check(result)
+    entries = result.get("results", [])
+    assert len(entries) == count
+    for member, entry in zip(members, entries, strict=True):
+        assert member.reference in result["content"]
+        if member.view is not None:
+            assert entry.get("sessionId") == member.reference
+            assert member.reference in entry["content"]
+        listed = entry.get("pendingApprovals", [])
+        assert {ask["id"] for ask in listed} <= {
+            ask.id for verdict in verdicts for ask in verdict.pending
+        }
+        assert bool(entry.get("omittedFields")) == bool(entry.get("truncated"))
+        assert result.get("truncated") or not entry.get("truncated")
+
+
+def _batch(answers: list[str], shown: Shown) -> Result:
+    members = []
+    for n, answer in enumerate(answers):
+        session = _session(f"ses_{n:026}")
+        view = View(session, _turn(session.id), Verdict(TurnStatus.COMPLETED, answer=answer))
+        members.append(Member(session.id, present_view(view, shown, now=_NOW), view))
+    return present_batch(_ENGINE, members, shown, wait_for="all", is_met=True)
+
+
+def test_in_a_batch_who_needs_less_leaves_more_to_the_others() -> None:
+    """Ours: 16 equal shares would cut the one long answer at some 1,000 characters."""
+    long = "L" * 12_000
+    result = _batch(["short"] * 15 + [long], Shown(20_000))
+    assert long in result.get("results", [])[-1]["content"]
+    assert long in result["content"]
+    assert result.get("truncated") in {None, False}
+
+
+def test_in_a_batch_the_long_answers_get_the_same() -> None:
+    result = _batch(["short", "A" * 30_000, "B" * 90_000, "C" * 15_000], Shown(40_000))
+    sizes = [entry["content"].count(c) for entry, c in zip(result["results"], "sABC", strict=True)]
+    assert max(sizes[1:]) - min(sizes[1:]) < 10
+    assert sizes[1] > 6_000
+    assert serialized_size(result) > MAX_RESULT_CHARS - SPARE_CHARS - 1_000, "no room is wasted"
+    assert [entry.get("truncated") for entry in result["results"]] == [False, True, True, True]
+    assert result.get("omittedFields") == ["results"]
+
+
+def test_in_a_batch_each_answer_is_cut_at_what_the_call_asks_for() -> None:
+    result = _batch(["A" * 1_000, "B" * 100], Shown(300, "compact"))
+    first, second = result.get("results", [])
+    assert 200 < first["content"].count("A") < 300
+    assert second["content"].count("B") == 100
+    assert "elapsedMs" not in first
+
+
+@_thorough
+@given(
+    said=_texts,
+    count=st.sampled_from([0, 1, 100]),
+    session_id=_ids,
+    detail=st.booleans(),
+    owners=st.booleans(),
+)
+def test_a_page_ends_where_it_is_full_and_the_next_goes_on_without_a_gap(
+    said: str, count: int, session_id: str, *, detail: bool, owners: bool
+) -> None:
+    sessions = [
+        replace(
+            _session(f"ses_{session_id}{n:03}"),
+            title=said,
+            directory=said,
+            owner="token:" + "o" * 100,
+        )
+        for n in range(count)
+    ]
+    seen: list[str] = []
+    while True:
+        lines = [Line(session, "idle", 0) for session in sessions[len(seen) :]]
+        page = present_page(lines, offset=len(seen), total=count, owners=owners, is_compact=detail)
+        _check(page)
+        listed = [one["sessionId"] for one in page.get("sessions", [])]
+        assert listed or not lines
+        # each is one line of the text, whatever its title holds
+        assert [row.split(" · ")[0] for row in page["content"].split("\n")[1:]][
+            : len(listed)
+        ] == listed
+        seen += listed
+        if not page.get("hasMore"):
+            break
+        assert page.get("nextOffset") == len(seen)
+        assert page.get("omittedFields") == ["sessions"]
+    assert seen == [session.id for session in sessions]
+
+
+@_thorough
+@given(said=_texts, action=st.sampled_from(EndAction))
+def test_errors_and_ends_fit_too(said: str, action: EndAction) -> None:
+    end = Unconfirmed(_LONGEST_ID, action, said, InvalidArgumentError(said))
+    results = [
+        present_unconfirmed(end, elapsed_ms=10**12, advice=said),
+        present_error(InvalidArgumentError(said, session_id=_LONGEST_ID), said),
+        error_result("INVALID_ARGUMENT", said),
+        present_view(
+            View(replace(_session(), directory=said), None, None, said), Shown(200), now=_NOW
+        ),
+    ]
+    for result in results:
+        _check(result)
+        assert "error" not in result or result["error"]["name"] in result["content"]
+    assert _LONGEST_ID in results[0]["content"]
+    assert _LONGEST_ID in results[1]["content"]
+
+
+def test_nothing_leaves_that_is_too_large() -> None:
+    """Ours: the net below all results, whoever makes them."""
+    result = error_result("INTERNAL", "x")
+    result["content"] = "a" * 60_000
+    sent = to_tool_result(result)
+    structured = sent.structured_content
+    assert structured is not None
+    _check(cast("Result", structured), spare=0)
+    assert [block.text for block in sent.content if block.type == "text"] == [structured["content"]]
+    assert structured["error"] == result["error"]
