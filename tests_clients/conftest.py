@@ -92,9 +92,10 @@ async def bare_home(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Clien
 async def served(
     opencode: OpencodeServer, grounds: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[HttpProcess]:
-    """Our server as a team has it: over HTTP, with a token."""
+    """Our server as a team has it: over HTTP, with a token; with every tool that it can have."""
     folder = tmp_path_factory.mktemp("served")
-    async with run_http(_team_env(opencode, grounds, folder), folder, name="served") as running:
+    env = _team_env(opencode, grounds, folder, CODEX_TOOLS="true")
+    async with run_http(env, folder, name="served") as running:
         yield running
 
 
@@ -102,7 +103,7 @@ async def served(
 async def team(
     opencode: OpencodeServer, grounds: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[HttpProcess]:
-    """The same, where the recipes look for it. Only one file of tests may use it: one worker."""
+    """Another, where the recipes look for it. Only one file of tests may use it: one worker."""
     folder = tmp_path_factory.mktemp("team")
     env = _team_env(opencode, grounds, folder, PORT=str(_PORT))
     async with run_http(env, folder, name="team") as running:

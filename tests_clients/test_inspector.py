@@ -44,6 +44,7 @@ async def test_every_tool_works_once_over_stdio(
 ) -> None:
     """Each call is a server process of its own: the next one goes on with its turns."""
     home.set("on_exit", "keep")
+    home.set("codex_tools", value=True)
     await every_tool_once(over_stdio(home, "legacy"), project, asking)
 
 

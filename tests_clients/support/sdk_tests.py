@@ -37,6 +37,7 @@ class SdkTests:
     async def test_every_tool_works_once(
         self, kind: Kind, server: Url | None, home: ClientHome, project: Path, asking: Path
     ) -> None:
+        home.set("codex_tools", value=True)
         known: Known = {}
         async with connected(kind, home, server) as client:
             for case in cases(project, asking):
