@@ -8,19 +8,20 @@
 #   make fmt                           format and mend what can be mended
 #   make wheel-test                    build the wheel, install it into an empty environment, start it
 #   make test-image                    build the container images and try them (root, Debian)
+#   make test-clients                  real MCP clients, each with a scripted model (Linux x64)
 #   make bench                         our calls against the same by hand, as ratios
 #   make clean                         remove all that this file made
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: demo test test-real test-rest setup check fmt wheel-test test-image bench clean env opencode
+.PHONY: demo test test-real test-rest setup check fmt wheel-test test-image test-clients bench clean env opencode clients
 
 PYTHON ?= python3
 UV_VERSION := 0.13.9
 UV := .cache/uv/bin/uv
 BIN := .venv/bin
 OPENCODE := .cache/opencode/node_modules/.bin/opencode
-CHECKED := opencode_mcp tests tests_image container scripts $(wildcard bench)
+CHECKED := opencode_mcp tests tests_image tests_clients container scripts $(wildcard bench)
 
 # Another project's environment, active in the caller's shell, must not be ours.
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME UV_PYTHON UV_PROJECT
@@ -50,6 +51,13 @@ $(UV):
 .cache/opencode/.stamp: tools/opencode/package.json tools/opencode/package-lock.json scripts/install_opencode.sh
 	rm -rf .cache/opencode
 	scripts/install_opencode.sh .cache/opencode
+	@touch $@
+
+clients: .cache/clients/.stamp
+
+.cache/clients/.stamp: tools/clients/package.json tools/clients/package-lock.json scripts/install_clients.sh
+	rm -rf .cache/clients
+	scripts/install_clients.sh "$(CURDIR)/.cache/clients"
 	@touch $@
 
 demo: env opencode
@@ -100,9 +108,12 @@ test-image: env
 	UV="$(UV)" BASE_IMAGE="$(BASE_IMAGE)" NODE_IMAGE="$(NODE_IMAGE)" LOCAL_BASE="$(LOCAL_BASE)" \
 		PYTEST_ARGS="$(PYTEST_ARGS)" scripts/test_image.sh
 
+test-clients: env opencode clients
+	OPENCODE_MCP_TEST_OPENCODE="$(OPENCODE_PATH)" PYTEST_ARGS="$(PYTEST_ARGS)" scripts/test_clients.sh
+
 bench: env opencode
 	OPENCODE_MCP_OPENCODE_BIN="$(OPENCODE_PATH)" $(BIN)/python bench/run.py $(BENCH_ARGS)
 
 clean:
 	rm -rf .cache .venv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find opencode_mcp tests tests_image container scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find opencode_mcp tests tests_image tests_clients container scripts -name __pycache__ -type d -prune -exec rm -rf {} +

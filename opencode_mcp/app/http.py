@@ -39,6 +39,10 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.02
 #: connections that do not close by themselves are cut after this
 _CUT_AFTER_S = 1
+#: An idle connection stays open for this long: longer than clients (some seconds) and proxies (60 s
+#: is common) keep one for their next request. Closed by us in the moment in which it is used again,
+#: it costs that request, and no client may send a tool call twice. uvicorn's own is 5 s.
+_IDLE_S = 75
 
 
 async def serve_http(settings: Settings, environ: Mapping[str, str]) -> None:
@@ -129,6 +133,7 @@ def _config(runtime: Runtime, readiness: Readiness) -> uvicorn.Config:
         proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=_CUT_AFTER_S,
+        timeout_keep_alive=_IDLE_S,
     )
 
 

@@ -93,10 +93,10 @@ class Overview:
             keeper = self._keepers.make(reached.connection, reached.session, turn)
             keeper.observer.proven_over |= reached.moved
             verdict = await keeper.observer.look_until_clear()
+            session = await free_if_settled(self._store, keeper.observer, moved=reached.moved)
+            return await self._seen(session, keeper, verdict)
         except (InstanceUnreachableError, OpencodeError) as error:
             return View(session, turn, None, unknown_because=str(error))
-        session = await free_if_settled(self._store, keeper.observer, moved=reached.moved)
-        return await self._seen(session, keeper, verdict)
 
     async def glance(self, session: Session) -> View:
         """Return where the newest turn stands, read now; starts nothing and observes nothing."""
@@ -118,8 +118,10 @@ class Overview:
         if session.phase is not Phase.ACTIVE:
             return View(session, keeper.turn, verdict)
         if not verdict.is_over:
-            keeper = await self._keepers.take_up(keeper)
-            return View(session, keeper.turn, verdict, keeper=keeper)
+            taken = await self._keepers.take_up(keeper)
+            if taken is not keeper:  # the finisher was first, and may have read nothing yet
+                verdict = await taken.refresh()
+            return View(session, taken.turn, verdict, keeper=taken)
         if keeper.turn.finished_at is None:
             with suppress(StaleSessionError):  # its session has just ended
                 await self._store.finish_turn(keeper.turn)
