@@ -93,6 +93,7 @@ fmt: env
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/ruff check --fix $(CHECKED)
 	$(BIN)/python scripts/configuration.py
+	$(BIN)/python scripts/tool_texts.py
 
 # The locked versions go in, so that this judges our wheel and not what was published today.
 wheel-test: env

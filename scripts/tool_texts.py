@@ -99,7 +99,7 @@ def _text(prop: dict[str, Any]) -> str:
 def main() -> None:
     """Write what is out of date."""
     page = PAGE.read_text(encoding="utf-8")
-    current = with_sections(page, asyncio.run(list_tools()))
+    current = with_sections(page, asyncio.run(list_tools(CODEX_TOOLS="true")))
     if current != page:
         PAGE.write_text(current, encoding="utf-8")
         print("written: docs/tools.md")
