@@ -66,6 +66,21 @@ def cases(project: Path, asking: Path) -> list[Case]:
             lambda known: {"sessionId": known["b"], "wait-ms": 20_000},
             _one_of("cancelled", "stopping"),
         ),
+        *_asks(asking),
+        Case("opencode-output", lambda known: {"sessionId": known["a"], "turn": 1}, _one_of("ok")),
+        Case("opencode-info", lambda _: {}, _one_of("ok")),
+        Case("codex", lambda _: _start(project, "SAY:three"), _one_of(), name="d"),
+        Case(
+            "codex-reply",
+            lambda known: {"threadId": known["d"], "prompt": "SAY:four"},
+            _one_of(),
+        ),
+        *(Case("opencode-end", _end(name), _one_of("ended")) for name in "abcd"),
+    ]
+
+
+def _asks(asking: Path) -> list[Case]:
+    return [
         Case(
             "opencode",
             lambda _: _start(asking, bash("true")) | {"approval-policy": "caller"},
@@ -81,15 +96,6 @@ def cases(project: Path, asking: Path) -> list[Case]:
             },
             _one_of("running", "completed"),
         ),
-        Case("opencode-output", lambda known: {"sessionId": known["a"], "turn": 1}, _one_of("ok")),
-        Case("opencode-info", lambda _: {}, _one_of("ok")),
-        Case("codex", lambda _: _start(project, "SAY:three"), _one_of(), name="d"),
-        Case(
-            "codex-reply",
-            lambda known: {"threadId": known["d"], "prompt": "SAY:four"},
-            _one_of(),
-        ),
-        *(Case("opencode-end", _end(name), _one_of("ended")) for name in "abcd"),
     ]
 
 

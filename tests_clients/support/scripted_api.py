@@ -44,6 +44,7 @@ class Shown:
     @property
     def json(self) -> Json:
         """The result as an object, where the client shows one; Codex puts two lines before it."""
+        assert "{" in self.text, f"no object was shown, but: {self.text}"
         found: Json = json.loads(self.text[self.text.index("{") :])
         return found
 
