@@ -59,10 +59,13 @@ OutputChars = Annotated[int, Field(ge=MIN_OUTPUT_CHARS, le=MAX_OUTPUT_CHARS), No
 OutputSchema = dict[str, Any]
 
 MODEL_TEXT = (
-    "As `provider/model`, one that OpenCode has set up. Wrong names are refused before sending"
+    "As `provider/model`, one that opencode-info lists; others are refused. Omitted: the default"
 )
-AGENT_TEXT = "An OpenCode agent, e.g. `build` (works) or `plan` (only plans)"
-VARIANT_TEXT = "The model's variant, e.g. a reasoning effort its provider offers"
+AGENT_TEXT = (
+    "An OpenCode agent, e.g. `build` (works) or `plan` (only plans); opencode-info lists them."
+    " Omitted: the default"
+)
+VARIANT_TEXT = "One of the model's variants in opencode-info, e.g. a reasoning effort. Not checked"
 DEVELOPER_TEXT = "Further instructions, appended to the agent's system prompt"
 WAIT_TEXT = (
     "How long this call watches, in seconds; then the turn goes on and the answer says so. 0"
@@ -81,7 +84,7 @@ REQUEST_TEXT = (
     "Your name for this call. Repeated with the same arguments within 24 h, it joins the first"
     " call's turn and sends nothing; with others it is REQUEST_ID_CONFLICT"
 )
-ID_TEXT = "The session's id. Give exactly one of the three ids"
+ID_TEXT = "The session's id. Give exactly one of the three"
 
 
 class Arguments(BaseModel):
@@ -127,9 +130,9 @@ class SessionReference(Arguments):
     """Exactly one of three names for the same id; `null` counts as absent (contract §1)."""
 
     session_id: Name | None = Field(None, alias="sessionId", description=ID_TEXT + ".")
-    thread_id: Name | None = Field(None, alias="threadId", description="The same, Codex's name.")
+    thread_id: Name | None = Field(None, alias="threadId", description="The same, as in Codex.")
     conversation_id: Name | None = Field(
-        None, alias="conversationId", description="The same, an older name (deprecated)."
+        None, alias="conversationId", description="The same (deprecated)."
     )
 
     @property

@@ -40,8 +40,8 @@ class StartArguments(Arguments):
     cwd: str | None = Field(
         None,
         max_length=4096,
-        description="The folder the agent works in: absolute, inside the allowed roots. Fixed for"
-        " the session.",
+        description="The folder the agent works in, for the whole session: absolute, inside the"
+        " allowed roots (opencode-info). Omitted: the default folder.",
     )
     model: Model | None = Field(None, description=MODEL_TEXT + ".")
     agent: Name | None = Field(None, description=AGENT_TEXT + ".")
@@ -59,8 +59,7 @@ class StartArguments(Arguments):
     sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = Field(
         None,
         description="What the agent is denied, for the whole session. read-only: edits, shell, and"
-        " paths outside cwd; workspace-write: paths outside cwd; danger-full-access: nothing. A"
-        " guide rail for the agent, no jail.",
+        " paths outside cwd; workspace-write: paths outside cwd; danger-full-access: nothing.",
     )
     approval_policy: Literal["never", "on-request", "caller"] | None = Field(
         None,
@@ -73,10 +72,10 @@ class StartArguments(Arguments):
         None, description="A name for the session in lists. Omitted: OpenCode makes one."
     )
     timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
-        None, alias="timeout-seconds", description=TIMEOUT_TEXT
+        None, alias="timeout-seconds", description=TIMEOUT_TEXT + "."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
-        None, alias="wait-seconds", description=WAIT_TEXT
+        None, alias="wait-seconds", description=WAIT_TEXT + "."
     )
     detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
     max_output_chars: OutputChars | None = Field(
@@ -91,7 +90,10 @@ class StartArguments(Arguments):
 class ReplyArguments(SessionReference):
     """`opencode-reply`."""
 
-    prompt: Prompt
+    prompt: Annotated[
+        Prompt,
+        Field(description="The next prompt; the agent remembers the session's earlier turns."),
+    ]
     model: Model | None = Field(None, description="As in opencode; replaces the stored one.")
     agent: Name | None = Field(None, description="As in opencode; replaces the stored one.")
     variant: Name | None = Field(None, description="As in opencode; replaces the stored one.")
@@ -101,12 +103,14 @@ class ReplyArguments(SessionReference):
         description="As in opencode; replace the stored ones.",
     )
     timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
-        None, alias="timeout-seconds", description=TIMEOUT_TEXT
+        None, alias="timeout-seconds", description="The turn's time limit, as in opencode."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None, alias="wait-seconds", description="How long this call watches, as in opencode."
     )
-    detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
+    detail: Literal["standard", "compact"] | None = Field(
+        None, description="How full the result is, as in opencode."
+    )
     max_output_chars: OutputChars | None = Field(
         None, alias="max-output-chars", description="How long the answer may be, as in opencode."
     )
@@ -124,8 +128,8 @@ class CancelArguments(SessionReference):
     turn_id: Name | None = Field(
         None,
         alias="turnId",
-        description="Stop this turn only, as `turnId` named it: if a later one runs by now, nothing"
-        " is stopped. Omitted: the newest turn.",
+        description="Stop this turn only, the `turnId` of a result; a later one is left alone."
+        " Omitted: the newest turn.",
     )
     wait_ms: Annotated[int, Field(ge=0, le=MAX_CANCEL_WAIT_MS), NotBool] | None = Field(
         None,
@@ -142,17 +146,16 @@ class ApproveArguments(SessionReference):
         alias="approvalId", description="The `id` of one of `pendingApprovals`."
     )
     decision: Literal["allow", "reject"] = Field(
-        description="`allow` grants a permission this once or answers a question; `reject` says no."
+        description="`allow`: yes, this once, or the answers to a question; `reject`: no."
     )
     feedback: Annotated[str, Field(min_length=1, max_length=10_000), NotBlank] | None = Field(
         None,
-        description="With `reject` of a permission: what the agent should do instead; its turn goes"
-        " on. Without it the turn ends.",
+        description="With `reject` of a permission: what the agent should do instead.",
     )
     answers: list[list[Annotated[str, Field(max_length=10_000)]]] | None = Field(
         None,
-        description="With `allow` of a question, required: one list for each of its questions, in"
-        " order, of option labels or a text of your own.",
+        description="Required with `allow` of a question: for each of its questions, in order, a"
+        " list: option labels (several if `multiple`), or your own text if `custom`.",
     )
 
 
@@ -161,6 +164,6 @@ class EndArguments(SessionReference):
 
     action: Literal["delete", "archive"] | None = Field(
         None,
-        description="`delete` destroys the conversation in OpenCode; `archive` hides it there and"
-        " keeps it readable (OpenCode has no way to un-archive).",
+        description="`delete` destroys the conversation in OpenCode; `archive` keeps it there,"
+        " hidden and readable, with no way back.",
     )

@@ -52,19 +52,20 @@ class CodexArguments(Arguments):
     )
     model: Annotated[str, _up_to(MAX_NAME_CHARS), NotBlank] | None = Field(
         None,
-        description="`provider/model`, or a bare name that one provider of OpenCode has. Wrong"
-        " names are refused.",
+        description="`provider/model`, or a bare name that one provider of OpenCode has. Others are"
+        " refused. Omitted: the default.",
     )
     sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = Field(
         None,
-        description="What the agent is denied. read-only: edits and shell; workspace-write: paths"
-        " outside cwd. A guide rail, no jail.",
+        description="What the agent is denied. read-only: edits, shell, and paths outside cwd;"
+        " workspace-write: paths outside cwd; danger-full-access: nothing. Omitted:"
+        " the default.",
     )
     approval_policy: Literal["on-request", "never"] | None = Field(
         None,
         alias="approval-policy",
         description="When the agent asks for leave: on-request, the person at your client answers,"
-        " and without one it is rejected; never, it is rejected.",
+        " and without one it is rejected; never, it is rejected. Omitted: the default.",
     )
     base_instructions: _Text | None = Field(
         None,
@@ -92,7 +93,7 @@ class CodexReplyArguments(Arguments):
         description="The thread's id, as codex returned it.",
     )
     conversation_id: _Id | None = Field(
-        None, alias="conversationId", description="The same, an older name (deprecated)."
+        None, alias="conversationId", description="The same (deprecated); not both."
     )
 
     @property

@@ -23,32 +23,34 @@ from opencode_mcp.callers.argument_kinds import (
 class StatusArguments(SessionReference):
     """`opencode-status`."""
 
+    session_id: Name | None = Field(
+        None, alias="sessionId", description="One session's id; at most one of the three."
+    )
     ids: Annotated[list[Name], Field(min_length=1, max_length=MAX_BATCH)] | None = Field(
-        None, description="Several sessions at once, instead of one id."
+        None, description="Several sessions at once, each named once, instead of one id."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
         None,
         alias="wait-seconds",
-        description="With ids: how long this call watches, in seconds, until there is news: a turn"
-        " is over or waits for an answer. 0, the default, answers at once.",
+        description="With an id or ids: how long this call watches, in seconds, for news: a turn is"
+        " over or waits for an answer. 0 answers at once.",
     )
     wait_for: Literal["any", "all"] | None = Field(
         None,
         alias="wait-for",
-        description="With `ids`: return when one of them has news, or when all have. Default any.",
+        description="With `ids`: return when one of them has news, or when all have.",
     )
     offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
-        None, description="Without an id: how many sessions to skip. Default 0."
+        None, description="Without an id: how many sessions to skip."
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
-        None, description="Without an id: how many sessions to list. Default 20."
+        None, description="Without an id: how many sessions to list."
     )
     detail: Literal["standard", "compact"] | None = Field(None, description=DETAIL_TEXT + ".")
     max_output_chars: OutputChars | None = Field(
         None,
         alias="max-output-chars",
-        description="With ids: how long an answer may be, as in opencode. Several share what there"
-        " is room for.",
+        description="With an id or ids: how long an answer may be, as in opencode.",
     )
 
 
@@ -68,10 +70,10 @@ class InfoArguments(Arguments):
     )
     provider: Name | None = Field(None, description="With models: only this provider's, by its id.")
     offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
-        None, description="With a list: how many entries to skip. Default 0."
+        None, description="With a list: how many entries to skip."
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
-        None, description="With a list: how many entries at most. Default 20."
+        None, description="With a list: how many entries at most."
     )
     snapshot_id: Name | None = Field(
         None,
@@ -88,8 +90,8 @@ class OutputArguments(SessionReference):
     )
     section: Literal["answer", "tool-calls", "structured-output", "diff"] | None = Field(
         None,
-        description="`answer`: its text; `tool-calls`: each call with input and output; `diff`:"
-        " files it changed (git folders only).",
+        description="`answer`: its text; `tool-calls`: each call with input and output;"
+        " `structured-output`: its JSON; `diff`: files it changed.",
     )
     offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
         None,
@@ -116,6 +118,5 @@ class OutputArguments(SessionReference):
     snapshot_id: Name | None = Field(
         None,
         alias="snapshot-id",
-        description="snapshotId of the first page: this page is then of the very same content, or"
-        " the answer is SNAPSHOT_EXPIRED.",
+        description="`snapshotId` of the first page: this page is then of the very same content.",
     )

@@ -12,73 +12,78 @@ end what you no longer need. When an answer says `running`, the turn goes on: lo
 opencode-status, never send the prompt again."""
 
 OPENCODE = """\
-Start a new OpenCode session in a folder and run its first turn there: a coding agent that reads \
-and edits files and runs commands. Use opencode-reply to go on with a session that exists.
+Start a new OpenCode session in a folder and run its first turn there: a coding agent that edits \
+files and runs commands. Use opencode-reply to go on with a session that exists, opencode-info \
+first to see the models, agents and folders.
 
-Returns the agent's answer and a sessionId. The call watches the turn for wait-seconds; if it is \
-not over by then, the answer is `running` (not an error) and the turn goes on: call \
-opencode-status. `waiting_for_approval`: see hint; with approval-policy caller answer with \
-opencode-approve. `completed`: read content. `failed` and `timeout` are errors that say why. Do \
-not send the prompt again while its fate is open: each call starts another session, unless it \
-repeats the request-id of an earlier one. Then it joins that one's turn, also after a lost answer \
-or a restart of this server, and sends nothing (request.replayed). \
-{cancelling} {on_cancel}. The agent changes files for real; nothing is undone when the session \
-ends. sandbox guides it and is no jail: a shell command can still write anywhere. End each \
-session with opencode-end when you are done."""
+Returns the agent's answer and a sessionId; hint names the next call. The call watches the turn \
+for wait-seconds; if it is not over by then, the answer is `running` (not an error) and the turn \
+goes on: call opencode-status. `waiting_for_approval`: with approval-policy caller answer with \
+opencode-approve. `completed` proves that the turn ended, not that its work is right. `failed` and \
+`timeout` are errors; resendSafety tells what a second try may repeat. Do not send the prompt \
+again while its fate is open: each call starts another session, unless it repeats an earlier one's \
+request-id, which is safe also after a lost answer or a restart of this server. {cancelling} \
+{on_cancel}. The agent changes files for real; nothing is undone when the session ends. sandbox \
+guides it and is no jail: a shell command can still write anywhere. End each session with \
+opencode-end when you are done."""
 
 REPLY = """\
 Send another prompt to a session that exists and run its next turn; the agent remembers earlier \
-turns. Use opencode to start a new session.
+turns. Use opencode to start a new session, opencode-approve to answer what the agent asks.
 
-One turn at a time: while one runs this is refused with SESSION_BUSY and nothing is sent; see \
-opencode-status and reply when it is over. model, agent, variant and developer-instructions \
-replace the session's stored ones from this turn on. Results are those of opencode. A prompt is \
-never sent twice: if its fate is unknown the error is SUBMISSION_UNCONFIRMED, and opencode-status \
-looks again. The same call with the same request-id joins the first one's turn. {cancelling} \
-{on_cancel}."""
+One turn at a time: while one runs this is refused with SESSION_BUSY and nothing is sent; wait \
+with opencode-status or stop it with opencode-cancel, then reply. cwd, sandbox and approval-policy \
+stay as the session was started with. Results, files and next calls are as with opencode. Each \
+call runs another turn, unless it repeats an earlier one's request-id: then it joins that one's. \
+SUBMISSION_UNCONFIRMED: the prompt's fate is unknown; call opencode-status, do not send it again. \
+SESSION_NOT_FOUND: it was ended or is not yours; start a new one. {cancelling} {on_cancel}."""
 
 STATUS = """\
 Look at one session (give one id), watch several (give ids), or list your tracked sessions (give \
 none), the newest used first. Changes nothing and starts no turn; safe to repeat. Use \
-opencode-reply to go on, opencode-cancel to stop a turn and opencode-end to finish.
+opencode-output to read what a turn left in full, opencode-cancel to stop a turn.
 
-With an id: where its newest turn stands, read from OpenCode now, with the answer once there is \
-one: `running`, `waiting_for_approval`, `stopping`, `completed`, `failed`, `cancelled`, `timeout`, \
-`idle`, `ending` (an end was accepted, not confirmed: call opencode-end again), `quarantined` (a \
-prompt's fate is unknown), `unknown` (OpenCode cannot be asked now). With wait-seconds the call \
-returns as soon as there is news (over, or waiting for an answer), which is cheaper than asking \
-again and again; cancelling it does not touch the turn. If the session is on-request, a person is \
-asked meanwhile. With ids: `ready` when what wait-for asks for is there (see readyIds), else \
-`waiting`; results share the room, so ask for one id to see more. A list is a page of offset and \
-limit; nextOffset leads to the next one."""
+With an id: where its newest turn stands, read from OpenCode now; hint names the next call. \
+`running`, `stopping`: look again with wait-seconds, which returns as soon as there is news (over, \
+or waiting for an answer); cancelling this call does not touch the turn. `waiting_for_approval`: \
+opencode-approve answers if the session is caller; if it is on-request, a person is asked while \
+this call watches. `completed`, `idle`, `cancelled`, `failed`, `timeout` (the last two as errors): \
+opencode-reply or opencode-end. `ending` (accepted, not confirmed): opencode-end again. \
+`quarantined` (a prompt's fate is unknown): do not send it again; look again or end. `unknown`: \
+OpenCode cannot be asked now; look later.
+
+With ids: `ready` when what wait-for asks for is there (see readyIds), else `waiting`; results \
+share the room, so ask for one id to see more. A list comes in pages: nextOffset leads to the next \
+one."""
 
 CANCEL = """\
 Ask the running turn of a session to stop; the session stays and can go on with opencode-reply. \
 Use opencode-end instead to stop the turn and end the session, opencode-status only to look.
 
 Sends an abort to OpenCode and watches for wait-ms. A request is not an outcome: `accepted` means \
-that the stop was sent, `done` that the turn is proven over. `stopping`: not confirmed yet; it is \
-tried until it is: call opencode-status with wait-seconds. `cancelled`: confirmed; what the agent \
-did so far stays, nothing is undone, and a process that one of its commands started may live on (a \
-warning says so). Another status is the turn's own end, which came first; `alreadyDone`: it was \
-over before this call and nothing was sent. With turnId only that turn is stopped, never a later \
-one. Waiting permissions and questions of the turn are rejected. Repeating is safe."""
+that the stop is on its way, `done` that the turn is proven over; nextAction names the next call. \
+`stopping`: not confirmed yet; it is tried until it is: call opencode-status with wait-seconds. \
+`cancelled`: confirmed; what the agent did so far stays, nothing is undone, and a process that one \
+of its commands started may live on (a warning says so). Another status is the turn's own end, \
+which came first; `alreadyDone`: it was over before this call and nothing was sent. Waiting \
+permissions and questions of the turn are rejected. Repeating is safe, but without turnId it may \
+meet a later turn."""
 
 APPROVE = """\
 Answer one thing that a session's agent waits for: a permission to use a tool, or a question. Only \
 for sessions started with approval-policy caller whose status is `waiting_for_approval`; the ids \
-are in pendingApprovals (kind says which it is). Use opencode-reply to send a prompt, opencode-end \
-to stop for good.
+are in pendingApprovals (see kind). Use opencode-reply to send a prompt, opencode-cancel to stop \
+the turn.
 
-`allow` grants a permission this once, never for later, or answers a question (answers required). \
-`reject` with feedback tells the agent what to do instead and its turn goes on; without feedback, \
-and always for a question, the turn ends. A rejection takes the session's other pending \
-permissions along. What nobody answers within {ask_s} s is rejected.
+`allow` grants a permission this once, never for later, or answers a question. `reject` with \
+feedback tells the agent what to do instead and its turn goes on; without feedback, and always for \
+a question, the turn ends. A rejection takes the session's other pending permissions along. What \
+nobody answers within {ask_s} s is rejected.
 
-Returns where the turn stands right after: mostly `running`, since it went on: call \
-opencode-status. `waiting_for_approval`: answer the next one. APPROVAL_NOT_FOUND: it does not wait \
-any more (answered, too late, or the turn was stopped) and nothing was granted. An answer proves \
-that the agent got leave, not that what it did then worked. Repeating the same answer is safe: it \
+Returns where the turn stands right after: mostly `running`: call opencode-status. \
+`waiting_for_approval`: answer the next one. APPROVAL_NOT_FOUND: it does not wait any more \
+(answered, too late, or the turn was stopped) and this call granted nothing. Success proves that \
+the agent got the answer, not that what it did then worked. Repeating the same answer is safe: it \
 is given once."""
 
 OUTPUT = """\
@@ -88,32 +93,30 @@ did; where a turn stands, opencode-status tells. Changes nothing; works for any 
 that has not been ended, also after restarts.
 
 content is exactly the page's text: pages put together are the whole, without gap or overlap. \
-offset, limit and total count Unicode code points; for diff-view stat, files. A page may be \
-shorter than limit: while hasMore, call again with offset nextOffset and snapshot-id snapshotId, \
-which pins the content. SNAPSHOT_EXPIRED: it has changed; begin again without snapshot-id. \
-`partial`: not all there will be or would have been (the turn runs, was cut short, or a part was \
-too large to read). toolCalls and diff list what begins on the page.
+While hasMore, call again with offset nextOffset and snapshot-id snapshotId, which pins the \
+content. SNAPSHOT_EXPIRED: it has changed; begin again without snapshot-id. `partial`: not all \
+there will be or would have been (the turn runs, was cut short, or a part was too large to read).
 
 OUTPUT_NOT_READY: wait with opencode-status, then repeat. OUTPUT_UNAVAILABLE: the turn left no \
 such thing, and repeating does not help (a diff needs a git folder). TURN_NOT_FOUND names the \
 turns there are."""
 
 END = """\
-End a session: stop its running turn, reject what waits, {action} it in OpenCode with its \
-sub-sessions, confirm that by reading, and stop tracking it. It cannot be undone, and the \
-session takes no further prompt from the moment this is accepted. Files that the agent changed \
-stay as they are. Use opencode-status only to look.
+End a session when you are done with it: stop its running turn, reject what waits, {action} it in \
+OpenCode with its sub-sessions, confirm that by reading, and stop tracking it. It cannot be \
+undone, and the session takes no further prompt from the moment this is accepted. Files that the \
+agent changed stay as they are. Use opencode-cancel to stop only the turn, opencode-status only to \
+look.
 
 `ended`: confirmed. `not_found`: no such session of yours is tracked (never, or ended before); \
 nothing was done. `ending` with CLEANUP_UNCONFIRMED: accepted, but OpenCode has not confirmed it \
-within {cleanup_s} s; the session stays tracked and ending: call this again with the same id. \
-Repeating is safe, and two calls at once are one end. action defaults to `{action}`; `delete` may \
-replace a pending `archive`, not the other way round (END_CONFLICT)."""
+within {cleanup_s} s; this server goes on trying: call this again with the same id to see it \
+through. Repeating is safe, and two calls at once are one end. action defaults to `{action}`; \
+`delete` may replace a pending `archive`, not the other way round (END_CONFLICT)."""
 
 INFO = """\
 Tell what this server and its OpenCode offer, before you start a session: models, agents, folders, \
-defaults and ceilings. Changes nothing and starts no session; safe to repeat. It knows nothing of \
-sessions: use opencode-status for those.
+defaults and ceilings. Changes nothing; safe to repeat. For sessions use opencode-status.
 
 `server` (the default): versions, mode, the defaults in force and the most you may ask for, by \
 setting. It never starts OpenCode and waits 2 s for it at most: availability is `ok`, \

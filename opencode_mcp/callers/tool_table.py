@@ -137,8 +137,17 @@ def table(tools: Tools) -> list[Row]:
         Row(NAMES[1], "Continue a session", texts.REPLY, ReplyArguments, tools.reply, runs),
         Row(NAMES[2], "Look at sessions", texts.STATUS, StatusArguments, tools.status, looks),
         Row(NAMES[3], "Stop a turn", texts.CANCEL, CancelArguments, tools.cancel, ends),
-        Row(NAMES[4], "Answer an ask", texts.APPROVE, ApproveArguments, tools.approve, ends),
+        Row(
+            NAMES[4],
+            "Answer a permission or question",
+            texts.APPROVE,
+            ApproveArguments,
+            tools.approve,
+            ends,
+        ),
         Row(NAMES[5], "Read an output", texts.OUTPUT, OutputArguments, tools.output, looks),
-        Row(NAMES[6], "What there is", texts.INFO, InfoArguments, tools.info, looks),
+        Row(
+            NAMES[6], "List models, agents and limits", texts.INFO, InfoArguments, tools.info, looks
+        ),
         Row(NAMES[7], "End a session", texts.END, EndArguments, tools.end, ends),
     ]
