@@ -15,7 +15,7 @@ from opencode_mcp.callers.argument_kinds import Arguments
 from opencode_mcp.callers.principals import current_principal
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.request_ids import repeatable_call, with_request
-from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, fit
+from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, fit, serialized_size
 from opencode_mcp.engine.closing import ANSWERED_BY_S
 from opencode_mcp.errors import OpencodeMcpError, ShuttingDownError
 from opencode_mcp.log_events import tell_failure
@@ -128,7 +128,8 @@ def to_tool_result(result: Result, _arguments: object = None) -> ToolResult:
 
     Each is bounded where it is made; this is the net below them, so that none is ever larger.
     """
-    result = fit(result, MAX_RESULT_CHARS)
+    if serialized_size(result) >= MAX_RESULT_CHARS:
+        result = fit(result, MAX_RESULT_CHARS)
     return ToolResult(
         content=[TextContent(type="text", text=result["content"])],
         structured_content=dict(result),

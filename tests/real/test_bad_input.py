@@ -38,7 +38,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "prompt-a-list": ("opencode", {"prompt": [_SECRET]}, "prompt"),
     "unknown-property": ("opencode", {**_PROMPT, "bogus": _SECRET}, "bogus"),
     "python-spelling": ("opencode", {**_PROMPT, "wait_seconds": 1}, "wait_seconds"),
-    "not-built-yet": ("opencode", {**_PROMPT, "request-id": "one"}, "request-id"),
+    "request-id-with-blanks": ("opencode", {**_PROMPT, "request-id": "o n e"}, "request-id"),
     "sandbox-unknown": ("opencode", {**_PROMPT, "sandbox": "none"}, "sandbox"),
     "policy-unknown": ("opencode", {**_PROMPT, "approval-policy": "always"}, "approval-policy"),
     "ids-and-id": ("opencode-status", {"sessionId": _OURS, "ids": [_OURS]}, "ids"),

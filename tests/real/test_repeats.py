@@ -85,7 +85,10 @@ async def test_killed_around_the_prompt_the_repeat_sends_it_at_most_once(
 async def test_when_the_managed_opencode_is_killed_with_us_the_repeat_tells_of_the_lost_turn(
     bridges: RealBridges, sandbox: Sandbox, project: Path
 ) -> None:
-    """Nothing resumes (facts 9.1): it is over, and is not run again unasked."""
+    """Nothing resumes (facts 9.1): it is over, and is not run again unasked.
+
+    Its supervisor disposes OpenCode before it stops it, so an abort may be told of or not.
+    """
     one = await bridges.managed_process(sandbox)
     first = await ask(one, SLOW, project, wait_seconds=0)
     await claimed(bridges)
@@ -101,5 +104,6 @@ async def test_when_the_managed_opencode_is_killed_with_us_the_repeat_tells_of_t
     await eventually(told, what="the repeat tells what became of the turn")
     assert {turn_of(answer) for answer in answers} == {turn_of(first)}
     assert all(replayed(answer) for answer in answers)
-    assert answers[-1].error == "TURN_INCOMPLETE", answers[-1].text
+    assert answers[-1].status in {"failed", "cancelled"}, answers[-1].text
+    assert answers[-1].error in {"TURN_INCOMPLETE", None}
     assert (await two.status(first.session_id)).structured["turn"] == 1

@@ -22,6 +22,7 @@ from opencode_mcp.opencode.models import (
     RemoteSession,
     RemoteStatus,
 )
+from opencode_mcp.opencode.whole_messages import WholeMessage
 from tests.real.support.scripts import ask_which
 from tests.scenarios.doc_shapes import Shapes
 from tests.scenarios.peer import Peer
@@ -44,6 +45,8 @@ _READS: dict[str, Any] = {
     "statuses": dict[str, RemoteStatus],
     "messages": list[Message],
     "message": Message,
+    "whole_messages": list[WholeMessage],
+    "whole_message": WholeMessage,
     "prompt_async": None,
     "abort": bool,
     "permissions": list[PermissionRequest],
@@ -79,6 +82,8 @@ def _calls(
         "prompt_async": lambda: client.prompt_async(session_id, prompt),
         "messages": lambda: client.messages(session_id, limit=1),
         "message": lambda: client.message(session_id, "msg_doc"),
+        "whole_messages": lambda: client.whole_messages(session_id, limit=1),
+        "whole_message": lambda: client.whole_message(session_id, "msg_doc"),
         "abort": lambda: client.abort(session_id, folder),
         "permissions": lambda: client.permissions(folder),
         "questions": lambda: client.questions(folder),
