@@ -77,7 +77,7 @@ test-real:
 	$(PYTEST) -n 2 tests/real tests/scenarios
 
 test-rest:
-	$(PYTEST) -n 3 tests --ignore=tests/real --ignore=tests/scenarios
+	$(PYTEST) -n 4 tests --ignore=tests/real --ignore=tests/scenarios
 
 # Random calls, faults and restarts against the twin, for as long as you like: make soak STEPS=10000
 soak: env
