@@ -97,7 +97,8 @@ def words(settings: Settings) -> dict[str, object]:
     stops = settings.on_call_cancel == "abort"
     is_http = settings.transport == "http"
     return {
-        "cancelling": "Cancelling this call" + (", or closing its stream," if is_http else ""),
+        # over handshake-era HTTP the message alone reaches nobody (contract §2.1)
+        "cancelling": "Cancelling this call" + (" by closing its stream" if is_http else ""),
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
         "turn_s": settings.turn_timeout_seconds,
