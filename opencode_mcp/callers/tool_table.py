@@ -99,7 +99,7 @@ def words(settings: Settings) -> dict[str, object]:
     is_http = settings.transport == "http"
     return {
         # over handshake-era HTTP the message alone reaches nobody (contract §2.1)
-        "cancelling": "Cancelling this call" + (" by closing its stream" if is_http else ""),
+        "cancelling": "Closing this call's stream" if is_http else "Cancelling this call",
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
         "turn_s": settings.turn_timeout_seconds,
