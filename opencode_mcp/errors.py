@@ -19,6 +19,7 @@
     │   ├── OutputUnavailableError     the turn left nothing of that kind, or it cannot be read
     │   ├── SnapshotExpiredError       the pages of that snapshot can be had no more
     │   ├── InvalidOutputSchemaError
+    │   │   └── SchemaNotCheckedError  nothing is wrong with it: the machine was too busy
     │   ├── RequestIdConflictError     the same request-id came with other arguments
     │   ├── RequestPendingError        the first call of that request-id has not begun its turn yet
     │   ├── RequestEndedError          the session of that request-id has been ended
@@ -169,6 +170,12 @@ class InvalidOutputSchemaError(CallerError):
     """An output-schema is no JSON Schema, or beyond what this server takes."""
 
     name = "INVALID_OUTPUT_SCHEMA"
+
+
+class SchemaNotCheckedError(InvalidOutputSchemaError):
+    """Whether an output-schema can be taken could not be found out now."""
+
+    retryable = True
 
 
 class RequestIdConflictError(CallerError):

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 #: contract §2.1: what a stateless connection costs
 _ASKED_OVER_HTTP = (
-    " This server's clients can ask one only with protocol 2026-07-28; for others on-request means"
-    " rejected at once: use caller."
+    " Over HTTP that takes protocol 2026-07-28; for others it is rejected at once: use caller."
 )
 
 

@@ -12,18 +12,17 @@ coding agent (OpenCode) that edits files and runs commands. Use codex-reply to g
 thread, opencode to start one without waiting.
 
 Returns threadId and content, the agent's answer, once the turn is over: up to {turn_s} s, so \
-raise your client's limit for tool calls beyond that. {cancelling} {on_cancel}; the thread stays \
-usable. A turn that did not complete is an error; its text says what to call next. Each call \
+raise your client's limit beyond that. {cancelling} {on_cancel}; the thread stays \
+usable. A turn that did not complete is an error that says what to call next. Each call \
 starts another thread: while an earlier one's fate is open, find it with opencode-status (without \
-an id it lists them). The agent changes files for real; sandbox guides it and is no jail. End each \
+an id). The agent changes files for real; sandbox guides it and is no jail. End each \
 thread with opencode-end."""
 
 CODEX_REPLY = """\
 Send another prompt to a thread and run its next turn to its end; threadId is what codex returned, \
-also before a restart of this server. Use codex to start a new thread, opencode-reply to go on \
-without waiting.
+also before a restart. Use codex to start a thread, opencode-reply to go on without waiting.
 
-Waits and answers like codex: up to {turn_s} s, so raise your client's limit as there. While a \
+Waits and answers like codex: up to {turn_s} s; raise your client's limit. While a \
 turn runs this is refused (SESSION_BUSY) and nothing is sent: opencode-status waits for it, \
-opencode-cancel stops it. {cancelling} {on_cancel}. Each call runs another turn: if a prompt's \
-fate is unknown the error says so; look with opencode-status, do not send it again."""
+opencode-cancel stops it. {cancelling} {on_cancel}. If a prompt's fate is unknown \
+the error says so: look with opencode-status, do not send it again."""

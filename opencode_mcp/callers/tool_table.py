@@ -22,6 +22,7 @@ from opencode_mcp.callers.arguments_reading import (
     OutputArguments,
     StatusArguments,
 )
+from opencode_mcp.callers.outputs import to_page_result
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tool import to_tool_result
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
@@ -97,7 +98,8 @@ def words(settings: Settings) -> dict[str, object]:
     stops = settings.on_call_cancel == "abort"
     is_http = settings.transport == "http"
     return {
-        "cancelling": "Cancelling this call" + (", or closing its stream," if is_http else ""),
+        # over handshake-era HTTP the message alone reaches nobody (contract §2.1)
+        "cancelling": "Closing this call's stream" if is_http else "Cancelling this call",
         "on_cancel": "stops its turn" if stops else "lets its turn run on",
         "action": settings.end_action.value,
         "turn_s": settings.turn_timeout_seconds,
@@ -145,7 +147,15 @@ def table(tools: Tools) -> list[Row]:
             tools.approve,
             ends,
         ),
-        Row(NAMES[5], "Read an output", texts.OUTPUT, OutputArguments, tools.output, looks),
+        Row(
+            NAMES[5],
+            "Read an output",
+            texts.OUTPUT,
+            OutputArguments,
+            tools.output,
+            looks,
+            shape=to_page_result,
+        ),
         Row(
             NAMES[6], "List models, agents and limits", texts.INFO, InfoArguments, tools.info, looks
         ),

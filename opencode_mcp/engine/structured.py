@@ -17,7 +17,11 @@ from cachetools import LRUCache
 from opencode_mcp.engine.judge_process import JudgeProcess, NoJudgementError
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.engine.schema_rules import ROOT, refused
-from opencode_mcp.errors import OutputUnavailableError
+from opencode_mcp.errors import (
+    OutputNotReadyError,
+    OutputUnavailableError,
+    SchemaNotCheckedError,
+)
 
 if TYPE_CHECKING:
     from opencode_mcp.engine.cancelling import Cancelled
@@ -88,14 +92,22 @@ class Structures:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def check(self, schema: str | None) -> None:
-        """Raise InvalidOutputSchemaError unless it is a JSON Schema that can be worked with."""
+        """Raise InvalidOutputSchemaError unless it is a JSON Schema that can be worked with.
+
+        SchemaNotCheckedError, one of those, where the machine was too busy to find out.
+        """
         if schema is None or (key := _digest(schema)) in self._good:
             return
         try:
             fault = await self._process.run(schema, None)
         except NoJudgementError as error:
-            when = "" if error.lasting else " now"
-            raise refused(ROOT, f"could not be checked{when}: it takes too long") from error
+            if not error.lasting:
+                msg = (
+                    "output-schema could not be checked now: this machine is too busy. Nothing was"
+                    " sent: send the same call again in a moment"
+                )
+                raise SchemaNotCheckedError(msg) from error
+            raise refused(ROOT, "could not be checked: it takes too long") from error
         if fault:
             raise refused(fault["where"], fault["why"])
         self._good[key] = True
@@ -146,9 +158,13 @@ class Structures:
     async def structured_text(self, turn: Turn, answer: str) -> str:
         """Return the value of a finished turn's answer as compact JSON.
 
-        Raises OutputUnavailableError, which says why there is none.
+        Raises OutputUnavailableError, which says why there is none; OutputNotReadyError where the
+        machine was too busy to find out.
         """
         found = await self.of(turn, answer)
+        if found == _PUT_OFF:
+            msg = f"the answer of turn {turn.number} could not be checked now: repeat this call"
+            raise OutputNotReadyError(msg, session_id=turn.session_id)
         if found is not None and found.json is not None:
             return found.json
         why = "it was begun without output-schema"

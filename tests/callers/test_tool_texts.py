@@ -128,6 +128,16 @@ def test_a_default_that_a_text_names_is_the_schemas(tools: list[Tool]) -> None:
                 assert said == str(prop.get("default", paged)), f"{tool.name} {name}"
 
 
+async def test_over_http_with_all_tools_the_listing_stays_small_too() -> None:
+    """The largest there is: what a stateless connection costs is said as well."""
+    listed = await tool_texts.list_tools(CODEX_TOOLS="true", TRANSPORT="http")
+    schemas = [
+        json.dumps(t.input_schema, separators=(",", ":"), ensure_ascii=False) for t in listed
+    ]
+    texts = [f"{tool.name}{tool.description}" for tool in listed]
+    assert len("".join([*texts, *schemas]).encode()) <= 22_000
+
+
 async def test_a_changed_setting_is_in_the_texts() -> None:
     changed = await tool_texts.list_tools(
         APPROVAL_TIMEOUT_SECONDS="77", CLEANUP_TIMEOUT_SECONDS="13", END_ACTION="archive"

@@ -157,7 +157,7 @@ async def test_the_tools_say_what_http_costs(bridges: Bridges) -> None:
     caller = await (await bridges.http()).caller()
     tools = {tool.name: tool for tool in await caller.client.list_tools()}
     for name in ("opencode", "opencode-reply"):
-        assert "closing its stream" in (tools[name].description or "")
+        assert "Closing this call's stream stops" in (tools[name].description or "")
         assert len(tools[name].description or "") <= 1200
     policy = tools["opencode"].input_schema["properties"]["approval-policy"]
     assert "2026-07-28" in policy["description"]

@@ -53,7 +53,7 @@ def repository(untouched: Path) -> Path:
 async def test_all_that_turns_left_is_there_in_full_after_a_restart(
     bridges: RealBridges, sandbox: Sandbox, repository: Path
 ) -> None:
-    """A 1 MB answer, 200 tool calls, a diff over 50 files: another process, another OpenCode."""
+    """Case 30. 1 MB of answer, 200 tool calls, a diff over 50 files: after a restart of both."""
     first = await bridges.managed_process(sandbox)
     session_id = (await first.start(f"SAY:{_MEGABYTE}", repository, wait_seconds=120)).session_id
     calls = [f"{n}-{m}" for n in range(_STEPS) for m in range(_CALLS)]

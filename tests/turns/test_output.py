@@ -26,6 +26,7 @@ _LONG = 'word "é" 😀\t' * 9_000
 
 
 async def test_an_answer_of_any_length_is_there_as_a_whole(bridge: Bridge, project: Path) -> None:
+    """Case 30."""
     answer = await bridge.start(f"SAY:{_LONG}", project)
     session_id = answer.session_id
     found = await pages(bridge, session_id)

@@ -171,6 +171,43 @@ async def test_a_busy_machine_puts_a_judgement_off_and_the_next_look_makes_it(
     }
 
 
+async def test_on_a_busy_machine_the_value_is_not_ready_and_the_next_call_has_it(
+    bridge: Bridge, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not "unavailable", which tells a caller that to repeat the call is of no use."""
+    checked = await bridge.start(block(VALUE), project, output_schema=SCHEMA)
+    asked = {"sessionId": checked.session_id, "turn": 2, "section": "structured-output"}
+    monkeypatch.setattr(judge_process, "LIMIT_S", 0.0)
+    await bridge.call(
+        "opencode-reply",
+        sessionId=checked.session_id,
+        prompt=block({**VALUE, "count": 5}),
+        output_schema=SCHEMA,
+    )
+    early = await bridge.call("opencode-output", **asked)
+    monkeypatch.setattr(judge_process, "LIMIT_S", 100.0)
+    late = await bridge.call("opencode-output", **asked)
+
+    assert (early.error, early.structured["error"]["retryable"]) == ("OUTPUT_NOT_READY", True)
+    assert json.loads(late.text) == {**VALUE, "count": 5}
+
+
+async def test_a_busy_machine_does_not_call_a_good_schema_a_bad_one(
+    bridge: Bridge, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_process, "LIMIT_S", 0.0)
+    early = await bridge.call("opencode", prompt="x", cwd=str(project), output_schema=SCHEMA)
+    assert twin.world.sessions == {}
+    monkeypatch.setattr(judge_process, "LIMIT_S", 100.0)
+    late = await bridge.start(block(VALUE), project, output_schema=SCHEMA)
+
+    assert (early.error, early.structured["error"]["retryable"]) == ("INVALID_OUTPUT_SCHEMA", True)
+    assert "same call again" in early.text
+    assert "mend" not in early.text
+    assert early.structured["resendSafety"] == "not_submitted"
+    assert late.structured["structuredOutputStatus"] == "valid"
+
+
 async def test_an_answer_is_judged_once_however_often_it_is_looked_at(
     bridge: Bridge, project: Path, judged: list[str | None]
 ) -> None:
