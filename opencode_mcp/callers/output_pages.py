@@ -1,8 +1,7 @@
 """Pages of what a turn left, as `opencode-output` answers with them.
 
 A page of a text is exactly that text, so that pages put together are the whole: `content` has no
-heading, and what there is to say beside it stands in the fields (and below the text block, for who
-is shown that alone: `outputs.to_page_result`).
+heading, and what there is to say beside it stands in the fields.
 """
 
 from __future__ import annotations
@@ -86,9 +85,7 @@ def _page(output: TurnOutput, view: View, offset: int, end: int) -> Result:
     }
     if end < view.total:
         result["nextOffset"] = end
-        result["hint"] = (
-            f"Go on: opencode-output with offset {end} and snapshot-id {reading.snapshot_id}."
-        )
+        result["hint"] = f"Go on with offset {end} and snapshot-id {reading.snapshot_id}."
     return cast("Result", {**result, **view.fields(offset, end)})
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_types import TextContent
-
 from opencode_mcp.callers.checking import check_output, one_reference
 from opencode_mcp.callers.principals import current_principal
-from opencode_mcp.callers.tool import to_tool_result
 
 if TYPE_CHECKING:
-    from fastmcp.tools.base import ToolResult
-
     from opencode_mcp.callers.arguments_reading import OutputArguments
     from opencode_mcp.callers.progress import Reporter
     from opencode_mcp.callers.service import Service
@@ -39,24 +34,3 @@ class OutputPages:
             reference, asker, arguments.turn, section, arguments.snapshot_id
         )
         return present_output(output, arguments)
-
-
-def to_page_result(result: Result, arguments: object = None) -> ToolResult:
-    """Return a page as MCP carries it: below its text block stands which page it is.
-
-    `content` is exactly the page's text, and all else of it a field. Who is shown the text block
-    alone (case B27) would not know that there is more. It takes less than those fields do.
-    """
-    carried = to_tool_result(result, arguments)
-    if result["kind"] == "output":
-        text = f"{result['content']}\n\n{_foot(result)}"
-        carried.content = [TextContent(type="text", text=text)]
-    return carried
-
-
-def _foot(page: Result) -> str:
-    end = page.get("nextOffset", page["total"])
-    named = f"session {page['sessionId']} · turn {page['turn']} · {page['section']}"
-    part = " · partial" if page["partial"] else ""
-    more = f" {page['hint']}" if "hint" in page else ""
-    return f"[{named} · {page['offset']} to {end} of {page['total']}{part}]{more}"

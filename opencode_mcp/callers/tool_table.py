@@ -22,7 +22,6 @@ from opencode_mcp.callers.arguments_reading import (
     OutputArguments,
     StatusArguments,
 )
-from opencode_mcp.callers.outputs import to_page_result
 from opencode_mcp.callers.progress import Reporter
 from opencode_mcp.callers.tool import to_tool_result
 from opencode_mcp.callers.tools import DEFAULT_CANCEL_WAIT_MS, DEFAULT_PAGE, Tools
@@ -147,15 +146,7 @@ def table(tools: Tools) -> list[Row]:
             tools.approve,
             ends,
         ),
-        Row(
-            NAMES[5],
-            "Read an output",
-            texts.OUTPUT,
-            OutputArguments,
-            tools.output,
-            looks,
-            shape=to_page_result,
-        ),
+        Row(NAMES[5], "Read an output", texts.OUTPUT, OutputArguments, tools.output, looks),
         Row(
             NAMES[6], "List models, agents and limits", texts.INFO, InfoArguments, tools.info, looks
         ),

@@ -191,4 +191,4 @@ def test_a_page_beyond_the_end_says_how_much_there_is() -> None:
 
 def test_a_page_names_the_call_for_the_next_one() -> None:
     page = _page("x" * 50_000)
-    assert page["hint"] == "Go on: opencode-output with offset 20000 and snapshot-id snap_1."
+    assert page["hint"] == "Go on with offset 20000 and snapshot-id snap_1."

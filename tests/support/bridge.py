@@ -107,16 +107,12 @@ class Bridge:
         assert structured is not None, f"no structured content beside: {block.text}"
         log.info("%s %.200s -> %s", tool, arguments, block.text)
         self.shapes[tool].validate(structured)
-        text = block.text
-        if structured.get("kind") == "output":
-            _check_page(structured, text)
-            text = structured["content"]
-        elif "kind" in structured:
+        if "kind" in structured:
             assert structured["content"] == block.text, "the two halves differ"
         else:
             _check_codex(structured, block.text)
         assert len(json.dumps(structured)) < _ANSWER_LIMIT
-        answer = Answer(structured, text, bool(result.is_error))
+        answer = Answer(structured, block.text, bool(result.is_error))
         _check_identity(answer)
         return answer
 
@@ -171,17 +167,6 @@ class Bridge:
         await self.stack.aclose()
 
 
-def _check_page(structured: Json, text: str) -> None:
-    """Case B27: a page is `content`, and a reader of the text block alone can go on from it."""
-    assert text.startswith(structured["content"] + "\n\n[session ")
-    foot = text.removeprefix(structured["content"])
-    named = [structured["sessionId"], f"turn {structured['turn']} ", structured["section"]]
-    assert all(name in foot for name in [*named, structured.get("hint", "")])
-    assert structured["hasMore"] == ("hint" in structured) == ("opencode-output" in foot)
-    assert structured["partial"] == ("partial" in foot)
-    assert len(json.dumps(text)) < _ANSWER_LIMIT
-
-
 def _check_codex(structured: Json, text: str) -> None:
     """Contract §2: `codex` and `codex-reply` answer this and nothing else, on errors too."""
     assert set(structured) == {"threadId", "content"}
@@ -197,7 +182,7 @@ def _check_identity(answer: Answer) -> None:
         return
     session_id = answer.session_id
     assert answer.structured["threadId"] == session_id
-    if answer.structured["kind"] == "output":  # checked above, of the text block
+    if answer.structured["kind"] == "output":  # its text is the page's, and nothing else
         return
     if re.fullmatch(r"ses_\w{1,90}", session_id):  # an id that is none may be shown cut
         assert session_id in answer.text, "a reader of the text alone cannot go on"
