@@ -29,13 +29,14 @@ _TITLE_CHARS = 80
 _FRAME_CHARS = 500
 
 
-def present_page(
+def present_page(  # noqa: PLR0913 - a page, and how it is to be shown
     lines: Sequence[Line],
+    total: int,
     *,
     offset: int,
-    total: int,
     owners: bool = False,
     is_compact: bool = False,
+    version: str | None = None,
 ) -> Result:
     """Return a page of the sessions that the caller sees; with `owners`, whose they are.
 
@@ -58,6 +59,8 @@ def present_page(
         "offset": offset,
         "hasMore": following < total,
     }
+    if version is not None:
+        result["opencodeVersion"] = short(version)
     if following < total:
         result["nextOffset"] = following
     if len(kept) < len(rows):

@@ -98,7 +98,7 @@ def with_request(result: Result, call: RepeatableCall | None) -> Result:
     if call.expires_at is not None:
         fields["expiresAt"] = iso(call.expires_at)
     told: Any = {**result, "request": fields}
-    if call.replayed:
+    if call.replayed and result.get("error", {}).get("name") != "REQUEST_PENDING":
         told["content"] += (
             f"\n[request-id {call.request_id}: begun by an earlier call; this one sent nothing]"
         )

@@ -172,10 +172,13 @@ class Tools:
             return await batch.observe(reporter, float(arguments.wait_seconds or 0))
         offset, limit = arguments.offset or 0, arguments.limit or DEFAULT_PAGE
         asker = self._asker()
-        lines, total = await engine.page(asker, offset=offset, limit=limit)
-        is_compact = arguments.detail == "compact"
+        page = await engine.page(asker, offset=offset, limit=limit)
         return present_page(
-            lines, offset=offset, total=total, owners=asker.sees_all, is_compact=is_compact
+            *page,
+            offset=offset,
+            owners=asker.sees_all,
+            is_compact=arguments.detail == "compact",
+            version=engine.opencode_version,
         )
 
     async def _observe(

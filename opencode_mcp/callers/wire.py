@@ -86,6 +86,7 @@ class Result(TypedDict, total=False):
     offset: int
     nextOffset: int
     hasMore: bool
+    opencodeVersion: str
     section: str
     partial: bool
     diff: list[Changed]
@@ -101,7 +102,8 @@ class Result(TypedDict, total=False):
     models: list[OfferedModel]
     agents: list[OfferedAgent]
     roots: list[str]
-    availability: Literal["ok", "opencode_unreachable"]
+    #: ok, or opencode_unreachable
+    availability: str
     action: Literal["delete", "archive", "none"]
     abortedRunningTurn: bool
     rejectedPermissions: int

@@ -208,6 +208,11 @@ class Engine:
         session = await self.find(reference, asker)
         return await self._outputs.read(session, turn, section, wanted)
 
+    @property
+    def opencode_version(self) -> str | None:
+        """The version of the OpenCode that new sessions run in; None: nobody needed it yet."""
+        return self._instances.version
+
     async def page(
         self, asker: Principal, *, offset: int, limit: int, owner: str | None = None
     ) -> tuple[list[Line], int]:

@@ -91,6 +91,8 @@ class Instances:
         self.folders = Folders(
             store=store, connections=self._open.values, lock=managed.folders_lock, clock=clock
         )
+        #: what our own OpenCode said of itself when we came to it; None: not yet
+        self.version: str | None = None
         self._own_id: str | None = None
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -243,8 +245,7 @@ class Instances:
                 instance, own.url, own.username, own.password
             )
             # once, before anything is sent: its routes may mean something else (case 27)
-            health = await connection.client.health()
-            version = health.version
+            self.version = version = (await connection.client.health()).version
             tell(
                 log, Event.OPENCODE_ATTACHED, instance_id=instance.id, url=own.url, version=version
             )
@@ -255,6 +256,7 @@ class Instances:
         except OpencodeError as error:
             tell(log, Event.OPENCODE_START_FAILED, error_name=error.name, why=str(error))
             raise
+        self.version = live.version
         instance = Instance(
             id=live.id,
             kind=InstanceKind.MANAGED,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _QUESTIONS = ["purpose", "when", "behaviour", "parameters", "completeness", "conciseness"]
 _MAX_CHARS = 1_200
 #: names in texts that are neither a result's nor an argument's: OpenCode's, and MCP's
-_FOREIGN = {"build", "plan", "provider/model", "id", "kind"}
+_FOREIGN = {"build", "plan", "provider/model", "id", "kind", "opencode_unreachable"}
 
 
 @pytest_asyncio.fixture

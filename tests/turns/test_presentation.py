@@ -79,6 +79,14 @@ async def test_compact_lists_and_batches_leave_out_times(bridge: Bridge, project
         assert ("elapsedMs" in batch.structured["results"][0]) is has_times
 
 
+async def test_a_list_tells_the_version_of_opencode_once_it_was_needed(
+    bridge: Bridge, project: Path
+) -> None:
+    assert "opencodeVersion" not in (await bridge.call("opencode-status")).structured
+    await bridge.start("SAY:x", project)
+    assert (await bridge.call("opencode-status")).structured["opencodeVersion"].startswith("1.")
+
+
 async def test_a_call_may_ask_for_a_shorter_or_a_longer_answer_than_the_operator_set(
     bridges: Bridges, project: Path
 ) -> None:
