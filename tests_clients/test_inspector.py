@@ -1,4 +1,4 @@
-"""MCP Inspector's command line, over both transports, in both protocol eras."""
+"""MCP Inspector's command line: over stdio in the handshake era, over HTTP in both eras."""
 
 from __future__ import annotations
 
