@@ -21,12 +21,21 @@ MAX_CANCEL_WAIT_MS = 20_000
 MIN_OUTPUT_CHARS, MAX_OUTPUT_CHARS = 200, 40_000
 #: of a page of an output, in Unicode code points
 MAX_OUTPUT_PAGE = 40_000
+#: of any number: the largest that JSON carries safely (RFC 7493), and the database takes it
+MAX_NUMBER = 2**53 - 1
 
 
 def _no_bool(value: object) -> object:
     if isinstance(value, bool):
         msg = "should be a number, not true or false"
         raise ValueError(msg)  # noqa: TRY004 - pydantic turns only ValueError into its own error
+    return value
+
+
+def _not_huge(value: int) -> int:
+    if value > MAX_NUMBER:
+        msg = f"should be less than or equal to {MAX_NUMBER}"
+        raise ValueError(msg)
     return value
 
 
@@ -40,6 +49,8 @@ def _not_blank(value: str) -> str:
 #: after the bounds, or they would be missing from the schema
 NotBool = BeforeValidator(_no_bool)
 NotBlank = AfterValidator(_not_blank)
+#: for a number without a bound of its own; not in the schema, where nobody needs it
+NotHuge = AfterValidator(_not_huge)
 Prompt = Annotated[
     str,
     Field(

@@ -25,6 +25,7 @@ from opencode_mcp.callers.argument_kinds import (
     Name,
     NotBlank,
     NotBool,
+    NotHuge,
     OutputChars,
     OutputSchema,
     Prompt,
@@ -71,7 +72,7 @@ class StartArguments(Arguments):
     title: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
         None, description="A name for the session in lists. Omitted: OpenCode makes one."
     )
-    timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
+    timeout_seconds: Annotated[int, Field(ge=1), NotBool, NotHuge] | None = Field(
         None, alias="timeout-seconds", description=TIMEOUT_TEXT + "."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(
@@ -102,7 +103,7 @@ class ReplyArguments(SessionReference):
         alias="developer-instructions",
         description="As in opencode; replace the stored ones.",
     )
-    timeout_seconds: Annotated[int, Field(ge=1), NotBool] | None = Field(
+    timeout_seconds: Annotated[int, Field(ge=1), NotBool, NotHuge] | None = Field(
         None, alias="timeout-seconds", description="The turn's time limit, as in opencode."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT_S), NotBool] | None = Field(

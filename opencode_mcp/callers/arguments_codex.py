@@ -23,12 +23,17 @@ _MAX_INSTRUCTIONS_CHARS = 100_000
 
 
 def _up_to(limit: int) -> AfterValidator:
-    """Return a validator that refuses a longer text, and leaves the schema as it is."""
+    """Return a validator that refuses what no text may be, and leaves the schema as it is."""
 
     def check(value: str) -> str:
         if len(value) > limit:
             msg = f"should have at most {limit} characters"
             raise ValueError(msg)
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # a bound in the schema would have told (pydantic)
+            msg = "holds half of a surrogate pair"
+            raise ValueError(msg) from None
         return value
 
     return AfterValidator(check)

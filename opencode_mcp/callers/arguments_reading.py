@@ -15,6 +15,7 @@ from opencode_mcp.callers.argument_kinds import (
     Arguments,
     Name,
     NotBool,
+    NotHuge,
     OutputChars,
     SessionReference,
 )
@@ -40,7 +41,7 @@ class StatusArguments(SessionReference):
         alias="wait-for",
         description="With `ids`: return when one of them has news, or when all have.",
     )
-    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+    offset: Annotated[int, Field(ge=0), NotBool, NotHuge] | None = Field(
         None, description="Without an id: how many sessions to skip."
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
@@ -69,7 +70,7 @@ class InfoArguments(Arguments):
         " default folder.",
     )
     provider: Name | None = Field(None, description="With models: only this provider's, by its id.")
-    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+    offset: Annotated[int, Field(ge=0), NotBool, NotHuge] | None = Field(
         None, description="With a list: how many entries to skip."
     )
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NotBool] | None = Field(
@@ -85,7 +86,7 @@ class InfoArguments(Arguments):
 class OutputArguments(SessionReference):
     """`opencode-output`."""
 
-    turn: Annotated[int, Field(ge=1), NotBool] = Field(
+    turn: Annotated[int, Field(ge=1), NotBool, NotHuge] = Field(
         description="Which turn, by its number: 1 is the session's first; results name theirs."
     )
     section: Literal["answer", "tool-calls", "structured-output", "diff"] | None = Field(
@@ -93,7 +94,7 @@ class OutputArguments(SessionReference):
         description="`answer`: its text; `tool-calls`: each call with input and output;"
         " `structured-output`: its JSON; `diff`: files it changed.",
     )
-    offset: Annotated[int, Field(ge=0), NotBool] | None = Field(
+    offset: Annotated[int, Field(ge=0), NotBool, NotHuge] | None = Field(
         None,
         description="Where the page begins: nextOffset of the page before. In Unicode code points;"
         " for diff-view stat in files.",
@@ -109,7 +110,7 @@ class OutputArguments(SessionReference):
         description="With section diff. `stat` lists the changed files with their index; `patch` is"
         " the text of their changes.",
     )
-    file_index: Annotated[int, Field(ge=0), NotBool] | None = Field(
+    file_index: Annotated[int, Field(ge=0), NotBool, NotHuge] | None = Field(
         None,
         alias="file-index",
         description="With diff-view patch: only this file, by its index in `stat`. Omitted: all"

@@ -17,6 +17,7 @@ from opencode_mcp.callers.sizing import (
     text_size,
 )
 from opencode_mcp.callers.watching import is_news, present_keeper
+from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.lifecycle import Phase
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def present_batch(
     wait_for: Literal["any", "all"],
     is_met: bool,
 ) -> Result:
-    """Return the result of a batch."""
+    """Return the result of a batch. Raises InvalidArgumentError if its ids alone are too much."""
     ready = [member.reference for member in members if member.is_ready]
     status: Literal["ready", "waiting"] = "ready" if is_met else "waiting"
     result: Result = {
@@ -122,6 +123,11 @@ def present_batch(
         filled = _filled(result, engine, members, _scaled(shown, scale, len(members)))
         if serialized_size(filled) <= _LIMIT:
             break
+    if serialized_size(filled) >= MAX_RESULT_CHARS:  # an id is never cut, and they are all ids
+        msg = (
+            f"these {len(members)} ids are too long to be answered together: ask for fewer at once"
+        )
+        raise InvalidArgumentError(msg)
     return filled
 
 

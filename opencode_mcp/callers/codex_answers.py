@@ -98,4 +98,6 @@ def _given(arguments: Mapping[str, Any]) -> str:
     """Return the one thread id that a caller sent, or an empty text."""
     sent = [arguments.get(name) for name in ("threadId", "conversationId")]
     ids = [one for one in sent if isinstance(one, str) and len(one) <= MAX_NAME_CHARS]
-    return ids[0] if len(ids) == 1 else ""
+    if len(ids) != 1:
+        return ""
+    return ids[0].encode(errors="replace").decode()  # half of a surrogate pair cannot be sent

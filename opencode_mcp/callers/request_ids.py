@@ -92,7 +92,7 @@ def with_request(result: Result, call: RepeatableCall | None) -> Result:
     if call is None:
         return result
     from opencode_mcp.callers.moments import iso  # noqa: PLC0415 - late, as where it is made
-    from opencode_mcp.callers.sizing import fit  # noqa: PLC0415
+    from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, fit  # noqa: PLC0415
 
     fields: dict[str, Any] = {"id": call.request_id, "replayed": call.replayed}
     if call.expires_at is not None:
@@ -102,4 +102,4 @@ def with_request(result: Result, call: RepeatableCall | None) -> Result:
         told["content"] += (
             f"\n[request-id {call.request_id}: begun by an earlier call; this one sent nothing]"
         )
-    return fit(told)
+    return fit(told, MAX_RESULT_CHARS)  # within the room that is kept free for this

@@ -130,7 +130,8 @@ class Repeats:
     async def joined(self, call: RepeatableCall) -> Keeper | None:
         """Wait for the turn that a call joined as the newest, and left; None: it is not its own."""
         with suppress(OpencodeMcpError):  # the turn keeps its time limit
-            found = await self._store.request(call.owner, call.request_id)
+            # a cancelled call does not take back its claim, which may still be on its way
+            found = await self._store.request_after_writes(call.owner, call.request_id)
             while found and found.newest_call == call.token and not self._is_abandoned(found):
                 if await self._is_bound(found):
                     return (await self.join(found)).keeper

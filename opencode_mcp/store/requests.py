@@ -65,6 +65,19 @@ class Requests(Part):
         row = await self._database.row(_SELECT, {"owner": owner, "request_id": request_id})
         return _claim_of(row) if row else None
 
+    async def request_after_writes(self, owner: str, request_id: str) -> RequestClaim | None:
+        """Return the same as `request`, once all that this process began to write is written.
+
+        A cancelled caller does not stop its write, which may come after a mere read.
+        """
+        values = {"owner": owner, "request_id": request_id}
+
+        async def work(write: Transaction) -> RequestClaim | None:
+            row = await write.row(_SELECT, values)
+            return _claim_of(row) if row else None
+
+        return await self._database.write(work)
+
     async def release_request(self, claim: RequestClaim) -> bool:
         """Forget a claim for which nothing was sent, if it is this call's; whether that was so."""
         values = {**_values(claim), "refused": Submission.REFUSED}

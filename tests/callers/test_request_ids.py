@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from opencode_mcp.callers.request_ids import with_request
-from opencode_mcp.callers.sizing import MAX_RESULT_CHARS
+from opencode_mcp.callers.sizing import FITTED_CHARS, MAX_RESULT_CHARS
 from opencode_mcp.callers.wire import output_schema
 from opencode_mcp.engine.requests import RepeatableCall
 
@@ -64,3 +64,11 @@ def test_a_result_that_only_just_fitted_still_fits_and_keeps_its_ids(spare: int)
     assert len(json.dumps(told, separators=(",", ":"))) < MAX_RESULT_CHARS
     assert told.get("request", {}).get("id") == _LONGEST_ID
     assert "sent nothing" in told["content"]
+
+
+def test_a_result_that_was_cut_to_size_is_not_cut_once_more_for_its_request_id() -> None:
+    """Its marker would tell a wrong number, and its lists would go without need."""
+    content = "x" * (FITTED_CHARS - len(json.dumps(_result(""))))
+    told = with_request(_result(content), _call(replayed=True))
+    assert told["content"].startswith(content)
+    assert "truncated" not in told

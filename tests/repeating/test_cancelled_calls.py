@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 from fastmcp.client.elicitation import ElicitResult
 
+from opencode_mcp.engine.repeating import Repeats
+from opencode_mcp.store.requests import Requests
 from tests.repeating.repeats import ask, claimed, replayed, row_of
 from tests.support.polling import eventually, steadily
 from tests.turns.cancels import ENDLESS, aborts
@@ -84,6 +88,45 @@ async def test_the_newest_call_still_owns_the_turn_when_it_has_returned(
     assert (await ask(bridge, ENDLESS, project, wait_seconds=0)).status == "running"
     older.cancel()
     await runs_on(twin)
+
+
+async def test_a_newest_call_that_is_cancelled_while_its_claim_is_written_stops_the_turn(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its write goes on without it, so that it becomes the newest after it has left."""
+    older = asyncio.create_task(ask(bridge, ENDLESS, project))
+    await streaming(twin)
+    claim = await claimed(bridges)
+    asked, left = asyncio.Event(), asyncio.Event()
+    _tell_when_called(monkeypatch, Requests, "claim_request", asked)
+    _tell_when_called(monkeypatch, Repeats, "joined", left)
+    with closing(sqlite3.connect(bridges.database, isolation_level=None)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        newer = asyncio.create_task(ask(bridge, ENDLESS, project))
+        await asked.wait()
+        newer.cancel()
+        await left.wait()
+        await steadily(lambda: _is(row_of(bridges) == claim), for_s=0.2, what="it is not written")
+        file.execute("ROLLBACK")
+    await claimed(bridges, but=claim)
+    older.cancel()
+    await stopped(twin)
+
+
+async def _is(outcome: bool) -> bool:  # noqa: FBT001 - for `steadily`
+    return outcome
+
+
+def _tell_when_called(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, event: asyncio.Event
+) -> None:
+    real = getattr(owner, name)
+
+    async def spied(*arguments: object) -> object:
+        event.set()
+        return await real(*arguments)
+
+    monkeypatch.setattr(owner, name, spied)
 
 
 async def test_where_the_operator_keeps_turns_no_cancelled_call_stops_one(
