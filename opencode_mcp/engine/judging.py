@@ -52,7 +52,8 @@ def check(schema: dict[str, Any]) -> dict[str, str]:
     for where, target in references(schema):
         try:
             resolver.lookup(target)
-        except Unresolvable:
+        except (Unresolvable, ValueError, AttributeError, TypeError):
+            # the library raises the latter where a pointer leads through what is no schema
             return {"where": where, "why": "refers to something that the schema does not have"}
     return {}
 

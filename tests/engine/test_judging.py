@@ -195,3 +195,10 @@ def test_the_server_itself_never_loads_what_judges() -> None:
         [sys.executable, "-c", f"{loads}; {says}"], capture_output=True, text=True, check=True
     )
     assert told.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("target", ["#/nothing", "#/enum/x", "#/type/x", "#/enum/7"])
+def test_a_reference_that_leads_nowhere_is_named(target: str) -> None:
+    fault = check({"enum": [1], "type": "integer", "$ref": target})
+    assert fault["where"].endswith("/$ref")
+    assert "does not have" in fault["why"]
