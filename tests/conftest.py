@@ -7,12 +7,17 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 pytest_plugins = ["tests.worker"]
+
+# How long an example takes says nothing on a machine that has other work.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 #: where the real OpenCode is; set by `make test`
 TEST_OPENCODE = "OPENCODE_MCP_TEST_OPENCODE"

@@ -103,6 +103,7 @@ WRITES: dict[str, Callable[[Scene], Awaitable[object]]] = {
     "give_up": lambda it: it.store.give_up(a_tombstone("ses_ending"), it.lease.fence),
     "rebind": lambda it: it.store.rebind(INSTANCE.id, Place(url="http://h"), frozenset({"me"})),
     "claim_request": lambda it: it.store.claim_request(replace(a_claim(), request_id="new")),
+    "request_after_writes": lambda it: it.store.request_after_writes("local", "id"),
     "release_request": lambda it: it.store.release_request(a_claim()),
     "purge_requests": lambda it: it.store.purge_requests(LATE),
     "release_lease": lambda it: it.store.release_lease(it.lease),
