@@ -103,7 +103,6 @@ WRITES: dict[str, Callable[[Scene], Awaitable[object]]] = {
     "give_up": lambda it: it.store.give_up(a_tombstone("ses_ending"), it.lease.fence),
     "rebind": lambda it: it.store.rebind(INSTANCE.id, Place(url="http://h"), frozenset({"me"})),
     "claim_request": lambda it: it.store.claim_request(replace(a_claim(), request_id="new")),
-    "request_after_writes": lambda it: it.store.request_after_writes("local", "id"),
     "release_request": lambda it: it.store.release_request(a_claim()),
     "purge_requests": lambda it: it.store.purge_requests(LATE),
     "release_lease": lambda it: it.store.release_lease(it.lease),
@@ -135,7 +134,8 @@ def test_every_kind_of_write_is_tried_here() -> None:
         for name, text in source.items()
         if "_database.write(" in text or "self._change(" in text
     }
-    assert writing - {"_change"} == set(WRITES)
+    # the last only waits for its turn among the writes, and reads
+    assert writing - {"_change", "request_after_writes"} == set(WRITES)
 
 
 @pytest.mark.parametrize("memory", [Memory.WORKS, Memory.FAILS])
