@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.errors import RequestPendingError
-from opencode_mcp.records import RequestClaim, Submission
+from opencode_mcp.records import Submission
 from opencode_mcp.store.connection import Part
-from opencode_mcp.store.rows import to_moment, to_text
+from opencode_mcp.store.rows import claim_of, claim_values, to_text
 
 if TYPE_CHECKING:
     import sqlite3
     from datetime import datetime
 
+    from opencode_mcp.records import RequestClaim
     from opencode_mcp.store.connection import Transaction
 
 _SELECT = "SELECT * FROM requests WHERE owner = :owner AND request_id = :request_id"
@@ -42,7 +43,7 @@ class Requests(Part):
         still just `over`, a claim without a turn whose process is known to be dead. A call with
         the same digest that finds it taken is its newest from here on.
         """
-        values = _values(wanted)
+        values = claim_values(wanted)
 
         async def work(write: Transaction) -> RequestClaim:
             row = await write.row(_SELECT, values)
@@ -56,14 +57,14 @@ class Requests(Part):
                 )
             now = await write.row(_SELECT, values)
             assert now is not None  # noqa: S101 - it was there, or was inserted just now
-            return _claim_of(now)
+            return claim_of(now)
 
         return await self._database.write(work)
 
     async def request(self, owner: str, request_id: str) -> RequestClaim | None:
         """Return what the request-id stands for, also after it has expired; None: nothing."""
         row = await self._database.row(_SELECT, {"owner": owner, "request_id": request_id})
-        return _claim_of(row) if row else None
+        return claim_of(row) if row else None
 
     async def request_after_writes(self, owner: str, request_id: str) -> RequestClaim | None:
         """Return the same as `request`, once all that this process began to write is written.
@@ -74,13 +75,13 @@ class Requests(Part):
 
         async def work(write: Transaction) -> RequestClaim | None:
             row = await write.row(_SELECT, values)
-            return _claim_of(row) if row else None
+            return claim_of(row) if row else None
 
         return await self._database.write(work)
 
     async def release_request(self, claim: RequestClaim) -> bool:
         """Forget a claim for which nothing was sent, if it is this call's; whether that was so."""
-        values = {**_values(claim), "refused": Submission.REFUSED}
+        values = {**claim_values(claim), "refused": Submission.REFUSED}
 
         async def work(write: Transaction) -> bool:
             return bool(await write.run(_RELEASE, values))
@@ -108,7 +109,7 @@ async def bind_request(
     bound = await write.run(
         "UPDATE requests SET session_id = :session_id, turn = :turn WHERE owner = :owner"
         " AND request_id = :request_id AND call = :call AND session_id IS NULL",
-        {**_values(claim), "session_id": session_id, "turn": number},
+        {**claim_values(claim), "session_id": session_id, "turn": number},
     )
     if not bound:
         msg = (
@@ -132,33 +133,3 @@ async def _is_free(
         [row["session_id"], row["turn"], Submission.REFUSED],
     )
     return refused is not None
-
-
-def _claim_of(row: sqlite3.Row) -> RequestClaim:
-    return RequestClaim(
-        owner=row["owner"],
-        request_id=row["request_id"],
-        digest=row["digest"],
-        call=row["call"],
-        newest_call=row["newest_call"],
-        holder=row["holder"],
-        created_at=to_moment(row["created_at"]),
-        expires_at=to_moment(row["expires_at"]),
-        session_id=row["session_id"],
-        turn=row["turn"],
-    )
-
-
-def _values(claim: RequestClaim) -> dict[str, object]:
-    return {
-        "owner": claim.owner,
-        "request_id": claim.request_id,
-        "digest": claim.digest,
-        "call": claim.call,
-        "newest_call": claim.newest_call,
-        "holder": claim.holder,
-        "created_at": to_text(claim.created_at),
-        "expires_at": to_text(claim.expires_at),
-        "session_id": claim.session_id,
-        "turn": claim.turn,
-    }

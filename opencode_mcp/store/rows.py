@@ -13,6 +13,7 @@ from opencode_mcp.records import (
     Instance,
     InstanceKind,
     Lease,
+    RequestClaim,
     Sandbox,
     Session,
     StartIntent,
@@ -204,3 +205,35 @@ def lease_of(row: sqlite3.Row) -> Lease:
         fence=row["fence"],
         renewals=row["renewals"],
     )
+
+
+def claim_of(row: sqlite3.Row) -> RequestClaim:
+    """Return the record of a row of `requests`."""
+    return RequestClaim(
+        owner=row["owner"],
+        request_id=row["request_id"],
+        digest=row["digest"],
+        call=row["call"],
+        newest_call=row["newest_call"],
+        holder=row["holder"],
+        created_at=to_moment(row["created_at"]),
+        expires_at=to_moment(row["expires_at"]),
+        session_id=row["session_id"],
+        turn=row["turn"],
+    )
+
+
+def claim_values(claim: RequestClaim) -> dict[str, object]:
+    """Return the columns of `requests`."""
+    return {
+        "owner": claim.owner,
+        "request_id": claim.request_id,
+        "digest": claim.digest,
+        "call": claim.call,
+        "newest_call": claim.newest_call,
+        "holder": claim.holder,
+        "created_at": to_text(claim.created_at),
+        "expires_at": to_text(claim.expires_at),
+        "session_id": claim.session_id,
+        "turn": claim.turn,
+    }

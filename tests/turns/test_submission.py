@@ -275,3 +275,21 @@ async def test_no_reply_is_taken_while_another_ones_prompt_is_on_its_way(
     assert refused.error == "SESSION_BUSY"
     assert "three" in (await on_its_way).text
     assert said(twin, session_id) == ["SAY:one", "SAY:two", "SAY:three"]
+
+
+async def test_however_long_a_prompt_is_on_its_way_no_reply_is_taken(
+    bridge: Bridge, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An OpenCode that hangs may hold it for longer than another process's is waited for."""
+    monkeypatch.setattr("opencode_mcp.engine.turns._YOUNG_S", 0.0)
+    ids = {"sessionId": (await bridge.start("SAY:one", project)).session_id}
+    held = twin.fail(Hang(), path=PROMPT)
+    on_its_way = asyncio.create_task(bridge.call("opencode-reply", prompt="SAY:two", **ids))
+    async with asyncio.timeout(20):
+        await held.reached.wait()
+    refused = await bridge.call("opencode-reply", prompt="SAY:three", **ids)
+    held.release()
+
+    assert refused.error == "SESSION_BUSY"
+    assert "two" in (await on_its_way).text
+    assert said(twin, ids["sessionId"]) == ["SAY:one", "SAY:two"]
