@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, clip, fit, serialized_size
+from opencode_mcp.callers.sizing import (
+    MAX_RESULT_CHARS,
+    clip,
+    fit,
+    serialized_size,
+    short,
+    text_size,
+    written_size,
+)
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
@@ -51,3 +59,10 @@ def test_a_result_always_fits_and_keeps_its_id(content: str, calls: int) -> None
     if fitted != result:
         assert fitted.get("truncated") is True
         assert fitted.get("omittedFields")
+
+
+@given(text=st.text(st.sampled_from("a😀ü\x01")), limit=st.integers(2, 300))
+def test_a_short_text_is_bounded_in_its_longest_spelling_too(text: str, limit: int) -> None:
+    shown = short(text * 50, limit)
+    assert written_size(shown) <= limit
+    assert text_size(shown) <= 3 * limit + text_size("…")
