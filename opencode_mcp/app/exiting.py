@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opencode_mcp.clock import Clock
@@ -38,7 +39,7 @@ class Exit:
         is_first = not self.closing.is_begun
         if is_first:
             # A thread of its own: whatever hangs then, the process goes.
-            guard = threading.Timer(GONE_BY_S, leave)
+            guard = threading.Timer(GONE_BY_S, go)
             guard.daemon = True
             guard.start()
         self.closing.begin(refuse=refuse)
@@ -53,9 +54,10 @@ class Exit:
         self.begin(refuse=True)
 
 
-def leave() -> None:
+def go() -> None:
     """End this process now, with 0: all that must not be lost is written down."""
-    sys.stderr.flush()
+    with suppress(OSError):  # nobody reads it any more
+        sys.stderr.flush()
     os._exit(0)
 
 

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
-from opencode_mcp.app.exiting import Exit, leave
+from opencode_mcp.app.exiting import Exit, go
 from opencode_mcp.engine.closing import WRITTEN_BY_S
 from opencode_mcp.log_events import Event, tell
 
@@ -67,7 +67,7 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
         asked.cancel()
     if not serving.done():  # a client that does not read: its thread cannot be interrupted
         tell(log, Event.CLIENT_DEAF)
-        leave()
+        go()
     serving.result()
 
 

@@ -44,11 +44,16 @@ def pending_approvals(verdict: Verdict, limit: int) -> tuple[list[Approval], boo
     asks = verdict.pending[:APPROVALS]
     listed: list[Approval] = []
     for size in _SIZES:
-        listed = [_approval(ask, verdict.ask_times, size) for ask in asks]
-        if serialized_size(listed) <= limit:
+        # one by one, so that what has no room anyway is not made
+        listed = fitting((_approval(ask, verdict.ask_times, size) for ask in asks), limit, _in_list)
+        if len(listed) == len(asks):
             is_all = size is _SIZES[0] and not any(map(_has_more, asks))
             return listed, is_all and len(asks) == len(verdict.pending)
-    return fitting(listed, limit), False
+    return listed, False
+
+
+def _in_list(approval: Approval) -> int:
+    return serialized_size(approval) + len(" ")
 
 
 def _has_more(ask: Ask) -> bool:

@@ -45,6 +45,11 @@ def serve(context: click.Context) -> None:
         asyncio.run(_serving(settings))
     except (ListenError, StoreError) as error:
         leave(str(error), EXIT_FAILED)
+    from opencode_mcp.app.exiting import go  # noqa: PLC0415 - only when serving
+
+    # All is closed. The interpreter would take half a second to tidy up, on a busy machine some
+    # seconds, and stops every other thread first: also the one that keeps an exit in time.
+    go()
 
 
 def _serving(settings: Settings) -> Coroutine[None, None, None]:

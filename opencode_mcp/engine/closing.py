@@ -30,7 +30,7 @@ WRITTEN_BY_S = 3.0
 TURNS_BY_S = 7.0
 #: whatever hangs, the process ends itself; on a busy machine that takes some moments, and it is to
 #: be gone after 9 s
-GONE_BY_S = 8.5
+GONE_BY_S = 8.0
 
 
 class Closing:

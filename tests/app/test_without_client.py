@@ -27,6 +27,11 @@ class Noise:
 
 sys.meta_path.insert(0, Noise())
 """
+#: what a library leaves for the very end
+GOODBYE = """
+import atexit, pathlib
+atexit.register(pathlib.Path("goodbye").touch)
+"""
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -104,3 +109,14 @@ def test_what_a_library_prints_while_it_is_imported_is_not_for_the_client(tmp_pa
     assert {answer["id"] for answer in answers} == {1, 2}
     for name in ("fastmcp", "aiohttp", "opencode_mcp.engine.engine"):
         assert f"hello from {name}" in done.stderr
+
+
+def test_an_exit_does_not_wait_for_what_libraries_do_at_the_interpreters_end(
+    tmp_path: Path,
+) -> None:
+    """Ours: the thread that keeps an exit in time does not run any more then."""
+    (tmp_path / "sitecustomize.py").write_text(GOODBYE, encoding="utf-8")
+    done = serve("</dev/null", tmp_path, PYTHONPATH=os.fspath(tmp_path))
+    assert done.returncode == 0
+    assert "server_stopping" in done.stderr
+    assert not (tmp_path / "goodbye").exists()
