@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from opencode_mcp.settings import Settings
 
-#: each answer is waited for so long, or as long as REQUEST_TIMEOUT_SECONDS if that is less
+#: a sign of life is waited for so long, or as long as REQUEST_TIMEOUT_SECONDS if that is less; all
+#: else takes as long as that allows, for OpenCode sets up a folder first, which takes seconds
 _LOOK_S = 10.0
 #: dispose and SIGTERM of an idle OpenCode take 1-3 s (measured)
 _GONE_WITHIN_S = 15.0
@@ -60,7 +61,7 @@ async def _attached(settings: Settings, url: str, environ: Mapping[str, str]) ->
     password = secret.get_secret_value() if secret else None
     async with _client(settings, url, settings.server_username, password) as client:
         try:
-            version = (await client.health()).version
+            version = (await client.health(timeout_s=_LOOK_S)).version
         except OpencodeUnauthorizedError:
             found = ok("OpenCode", f"{url} answers")
             return [found, _refused(settings), skipped("providers", "OpenCode was not asked")]
@@ -94,7 +95,7 @@ async def _password(settings: Settings, url: str) -> Finding:
     """Say whether OpenCode asks for the password at all."""
     async with _client(settings, url, settings.server_username, None) as anybody:
         try:
-            await anybody.health()
+            await anybody.health(timeout_s=_LOOK_S)
         except OpencodeUnauthorizedError:
             return ok("password", "accepted")
         except OpencodeError as error:
@@ -181,5 +182,9 @@ async def _gone(own: ManagedInstances, live: LiveInstance) -> None:
 
 
 def _client(settings: Settings, url: str, username: str, password: str | None) -> OpencodeClient:
-    limit_s = min(_LOOK_S, settings.request_timeout_seconds)
-    return OpencodeClient(url, username=username, password=password, request_timeout_s=limit_s)
+    return OpencodeClient(
+        url,
+        username=username,
+        password=password,
+        request_timeout_s=settings.request_timeout_seconds,
+    )

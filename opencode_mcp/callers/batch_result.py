@@ -38,11 +38,22 @@ _ASKS_CHARS = 6_000
 _WARNINGS_CHARS = 2_000
 #: of one error's message
 _LEAST_ERROR_CHARS = 250
-#: what is left of these where even they are too much; at 0 only ids and next calls are
+#: what is left of these where even they are too much
 _SCALES = (1.0, 0.5, 0.0)
 #: nothing to act on: the turn goes on, or nobody knows
 _PENDING = frozenset({"running", "stopping", "unknown"})
 
+#: what is left of an entry where nothing else has room
+_LEAST = (
+    "kind",
+    "status",
+    "sessionId",
+    "threadId",
+    "turnId",
+    "turn",
+    "pendingApprovalCount",
+    "structuredOutputStatus",
+)
 _KEPT = (
     "kind",
     "status",
@@ -122,7 +133,10 @@ def present_batch(
     for scale in _SCALES:
         filled = _filled(result, engine, members, _scaled(shown, scale, len(members)))
         if serialized_size(filled) <= _LIMIT:
-            break
+            return filled
+    least = [_least(m, entry) for m, entry in zip(members, filled["results"], strict=True)]
+    filled = _joined(result, members, least)
+    mark_omitted(filled, "results")
     if serialized_size(filled) >= MAX_RESULT_CHARS:  # an id is never cut, and they are all ids
         msg = (
             f"these {len(members)} ids are too long to be answered together: ask for fewer at once"
@@ -171,6 +185,20 @@ def _entry(member: Member, engine: Engine, shown: Shown) -> Entry:
         kept["error"] = {**kept["error"], "message": message}
         kept["content"], _ = clip(kept["content"], shown.error_chars)
     return cast("Entry", kept)
+
+
+def _least(member: Member, entry: Entry) -> Entry:
+    """Return an entry that says no more than how its session stands, and where there is more."""
+    kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _LEAST}
+    lost = ["content"]
+    where = f"session {member.reference}: more than fits; ask for it alone with opencode-status."
+    kept["content"] = where
+    if "error" in entry:
+        fault = entry["error"]
+        kept["error"] = {"name": fault["name"], "message": "", "retryable": fault["retryable"]}
+        kept["content"] = f"{fault['name']} · {where}"
+        lost.append("error.message")
+    return cast("Entry", {**kept, "truncated": True, "omittedFields": lost})
 
 
 def _joined(result: Result, members: Sequence[Member], entries: list[Entry]) -> Result:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from opencode_mcp.callers.sizing import (
     FILES,
+    NAME_CHARS,
     TOOL_CALLS,
     clip_message,
     fitting,
@@ -39,9 +40,7 @@ def add_outcome(result: Result, turn: Turn, verdict: Verdict, shown: Shown) -> N
         if len(verdict.files_changed) > FILES:
             mark_omitted(result, "filesChanged")
     if verdict.failure:
-        result["error"], cut = _fault(verdict.failure, shown.error_chars)
-        if cut:
-            mark_omitted(result, "error.message")
+        _add_fault(result, verdict.failure, shown.error_chars)
     if verdict.response_loop:
         loop = verdict.response_loop
         result["responseLoop"] = {
@@ -75,8 +74,8 @@ def _tokens(usage: Usage) -> TokenCount:
     }
 
 
-def _fault(failure: Failure, error_chars: int) -> tuple[Fault, bool]:
-    message, cut = clip_message(failure.message, error_chars)
+def _add_fault(result: Result, failure: Failure, error_chars: int) -> None:
+    message, is_cut = clip_message(failure.message, error_chars)
     fault: Fault = {
         "name": failure.name,
         "message": message,
@@ -86,9 +85,13 @@ def _fault(failure: Failure, error_chars: int) -> tuple[Fault, bool]:
         fault["statusCode"] = failure.status_code
     if failure.retry_after_s is not None:
         fault["retryAfterSeconds"] = failure.retry_after_s
-    if failure.condition:
-        fault["condition"] = short(failure.condition)
-    return fault, cut
+    lost = ["error.message"] if is_cut else []
+    if failure.condition and error_chars:
+        fault["condition"] = short(failure.condition, min(NAME_CHARS, error_chars))
+    elif failure.condition:
+        lost.append("error.condition")
+    result["error"] = fault
+    mark_omitted(result, *lost)
 
 
 def add_calls(result: Result, verdict: Verdict) -> None:

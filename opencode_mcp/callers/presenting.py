@@ -16,6 +16,7 @@ from opencode_mcp.callers.outcome_fields import add_calls, add_outcome, is_parti
 from opencode_mcp.callers.sizing import (
     ERROR_CHARS,
     FITTED_CHARS,
+    NAME_CHARS,
     NOTES_CHARS,
     clip,
     drop_in_order,
@@ -81,7 +82,7 @@ def present_turn(  # noqa: PLR0913 - a turn, what it came to, and how that is to
     if upstream_read is not None:
         result["executionState"], result["upstreamRead"] = "unknown", upstream_read
     if verdict.retry:
-        result["upstreamRetry"] = _retry(verdict.retry, now)
+        result["upstreamRetry"] = _retry(verdict.retry, now, shown.error_chars)
     if verdict.tool_calls and shown.detail == "standard":
         add_calls(result, verdict)
     warnings = warned(verdict, shown.warnings_chars)
@@ -188,12 +189,12 @@ def _elapsed_ms(turn: Turn, verdict: Verdict, now: datetime) -> int:
     return max(0, round((until - turn.created_at).total_seconds() * 1000))
 
 
-def _retry(status: RemoteStatus, now: datetime) -> Retry:
+def _retry(status: RemoteStatus, now: datetime, limit: int) -> Retry:
     retry: Retry = {"observedAt": iso(now)}
     if status.attempt is not None:
         retry["attempt"] = status.attempt
-    if status.message:
-        retry["message"] = short(status.message)
+    if status.message and limit:
+        retry["message"] = short(status.message, min(NAME_CHARS, limit))
     if status.next:
         retry["nextAt"] = iso(status.next)
     return retry

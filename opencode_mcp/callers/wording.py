@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.asks import told_in_text
-from opencode_mcp.callers.sizing import short
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.errors import InstanceUnreachableError
 from opencode_mcp.opencode_errors import (
@@ -106,8 +105,8 @@ def notes(result: Result, verdict: Verdict, warnings: Sequence[Warned]) -> list[
         lines.append(f"(no text; {len(verdict.tool_calls)} tool calls)")
     lines.extend(f"Warning {warning['code']}: {warning['message']}" for warning in warnings)
     lines.extend(told_in_text(ask) for ask in result.get("pendingApprovals", []))
-    if verdict.retry and verdict.retry.message:
-        lines.append(f"OpenCode retries the provider: {short(verdict.retry.message)}")
+    if "message" in result.get("upstreamRetry", {}):
+        lines.append(f"OpenCode retries the provider: {result['upstreamRetry']['message']}")
     return lines
 
 

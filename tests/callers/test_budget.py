@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import Phase as Step
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -35,11 +37,14 @@ from opencode_mcp.engine.overview import Line, View
 from opencode_mcp.errors import InvalidArgumentError, SessionNotFoundError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest, RemoteStatus
-from opencode_mcp.records import EndAction, Session, Submission, Turn
+from opencode_mcp.records import EndAction, Ending, Session, Submission, Turn
 
 if TYPE_CHECKING:
     from opencode_mcp.callers.wire import Result
     from opencode_mcp.engine.engine import Engine
+
+# a failure is to be told as what it is, however large its example
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 _SHAPE = Draft202012Validator(output_schema())
 _NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -102,8 +107,9 @@ _shown = st.builds(
     Shown, st.sampled_from([200, 20_000, 40_000]), st.sampled_from(["standard", "compact"])
 )
 _thorough = settings(
-    deadline=None,  # the largest take a while on a busy machine
     max_examples=60,
+    # to make the largest smaller takes longer than a test may
+    phases=set(Step) - {Step.shrink, Step.explain},
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -175,7 +181,17 @@ def test_a_cancel_fits_too(verdict: Verdict, session: Session, accepted: bool) -
     assert result.get("nextAction") == result.get("hint")
 
 
-_phases = st.sampled_from([Phase.ACTIVE, Phase.QUARANTINED])
+_phases = st.sampled_from([Phase.ACTIVE, Phase.QUARANTINED, Phase.ENDING])
+
+
+def _view(session: Session, phase: Phase, verdict: Verdict, trouble: str | None) -> View:
+    """Return a session as it may stand; `trouble`: what OpenCode said instead of an answer."""
+    if phase is Phase.ENDING:
+        ending = Ending(EndAction.DELETE, _NOW, 7, last_error=trouble or "x", next_at=_NOW)
+        return View(replace(session, phase=phase, ending=ending), _turn(session.id), None)
+    if trouble is not None and phase is Phase.ACTIVE:
+        return View(session, _turn(session.id), None, trouble)
+    return View(replace(session, phase=phase), _turn(session.id), verdict)
 
 
 @settings(_thorough, max_examples=40)
@@ -183,17 +199,22 @@ _phases = st.sampled_from([Phase.ACTIVE, Phase.QUARANTINED])
     verdicts=st.lists(_verdicts, min_size=1, max_size=4),
     session=_sessions,
     phase=_phases,
+    trouble=st.none() | _texts,
     count=st.sampled_from([1, 5, 16]),
     shown=_shown,
 )
-def test_a_batch_fits_whatever_its_turns_did(
-    verdicts: list[Verdict], session: Session, phase: Phase, count: int, shown: Shown
+def test_a_batch_fits_whatever_its_turns_did(  # noqa: PLR0913, PLR0917 - what is drawn
+    verdicts: list[Verdict],
+    session: Session,
+    phase: Phase,
+    trouble: str | None,
+    count: int,
+    shown: Shown,
 ) -> None:
     members = []
     for n in range(count):
         reference = f"{session.id[:-2]}{n:02}"
-        one = replace(session, id=reference, phase=phase)
-        view = View(one, _turn(reference), verdicts[n % len(verdicts)])
+        view = _view(replace(session, id=reference), phase, verdicts[n % len(verdicts)], trouble)
         members.append(Member(reference, present_view(view, shown, now=_NOW), view))
     fault = present_error(SessionNotFoundError("x" * 5_000, session_id=_LONGEST_ID))
     members[-1] = Member(_LONGEST_ID, fault)
@@ -221,6 +242,39 @@ def _batch(answers: list[str], shown: Shown) -> Result:
         view = View(session, _turn(session.id), Verdict(TurnStatus.COMPLETED, answer=answer))
         members.append(Member(session.id, present_view(view, shown, now=_NOW), view))
     return present_batch(_ENGINE, members, shown, wait_for="all", is_met=True)
+
+
+def test_in_a_batch_errors_fit_whatever_they_are_made_of() -> None:
+    """Ours: what stands beside an error's message takes room too."""
+    failure = Failure("UPSTREAM_ERROR", "m" * 300, condition="😀" * 300)
+    verdict = Verdict(TurnStatus.FAILED, failure=failure, answer="A" * 10_000)
+    members = []
+    for n in range(16):
+        session = _session(f"{_LONGEST_ID[:-2]}{n:02}")
+        view = View(session, _turn(session.id), verdict)
+        members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
+    result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=True)
+    _check(result, spare=0)
+    for entry in result.get("results", []):
+        assert entry["error"]["name"] == "UPSTREAM_ERROR"
+        assert "condition" in entry["error"] or "error.condition" in entry["omittedFields"]
+
+
+def test_in_a_batch_where_nothing_else_fits_each_session_is_named_with_where_there_is_more() -> (
+    None
+):
+    members = []
+    for n in range(16):
+        session = _session(f"{_LONGEST_ID[:-2]}{n:02}")
+        view = View(session, _turn(session.id), None, "😀" * 2_000)
+        members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
+    result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=False)
+    _check(result, spare=0)
+    assert result["pendingIds"] == [member.reference for member in members]
+    for member, entry in zip(members, result["results"], strict=True):
+        assert (entry["status"], entry["omittedFields"]) == ("unknown", ["content"])
+        assert member.reference in entry["content"]
+        assert "opencode-status" in entry["content"]
 
 
 def test_in_a_batch_who_needs_less_leaves_more_to_the_others() -> None:

@@ -141,7 +141,7 @@ async def test_a_server_that_stops_by_itself_is_no_success(
         return
 
     monkeypatch.setattr("uvicorn.Server.serve", gives_up)
-    monkeypatch.setattr("opencode_mcp.app.exiting.leave", lambda: None)  # it would be us
+    monkeypatch.setattr("opencode_mcp.app.exiting.go", lambda: None)  # it would be us
     env = bridges.attach_env(TRANSPORT="http", PORT="0")
     with pytest.raises(ListenError, match="stopped by itself"):
         await serve_http(load_settings(env, cwd=project), env)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.support.scripts import ENDLESS
 from tests.repeating.repeats import ID, ask, claimed, replayed, reply, turn_of
 from tests.support.polling import eventually
 from tests.support.victim import Errand, Victim
@@ -90,7 +91,7 @@ async def test_when_the_managed_opencode_is_killed_with_us_the_repeat_tells_of_t
     Its supervisor disposes OpenCode before it stops it, so an abort may be told of or not.
     """
     one = await bridges.managed_process(sandbox)
-    first = await ask(one, SLOW, project, wait_seconds=0)
+    first = await ask(one, ENDLESS, project, wait_seconds=0)
     await claimed(bridges)
     one.signal(signal.SIGKILL)
     await one.dead()
@@ -98,7 +99,7 @@ async def test_when_the_managed_opencode_is_killed_with_us_the_repeat_tells_of_t
     answers: list[Answer] = []
 
     async def told() -> bool:  # until its supervisor is gone, nobody knows
-        answers.append(await ask(two, SLOW, project, wait_seconds=60))
+        answers.append(await ask(two, ENDLESS, project, wait_seconds=60))
         return answers[-1].status != "unknown"
 
     await eventually(told, what="the repeat tells what became of the turn")
