@@ -50,6 +50,7 @@ REMEMBERED = timedelta(hours=24)
 #: how long a repeat waits for a first call that another process is at; a start may take longer
 PENDING_S = 10.0
 _LOOK_GAP_S = 0.1
+_UNREADABLE_GAP_S = 0.5
 
 
 class Repeats:
@@ -120,8 +121,21 @@ class Repeats:
         return view
 
     async def is_superseded(self, call: RepeatableCall, keeper: Keeper) -> bool:
-        """Whether a newer call has joined this turn."""
-        found = await self._store.request(call.owner, call.request_id)
+        """Whether a newer call has joined this turn, or it is over.
+
+        While the database cannot be read that is asked again: who left must not be forgotten.
+        """
+        while not keeper.verdict.is_over:
+            try:
+                found = await self._store.request(call.owner, call.request_id)
+            except StoreError:
+                await self._clock.sleep(_UNREADABLE_GAP_S)
+            else:
+                return self._is_anothers(found, call, keeper)
+        return True
+
+    @staticmethod
+    def _is_anothers(found: RequestClaim | None, call: RepeatableCall, keeper: Keeper) -> bool:
         if found is None or found.newest_call == call.token:
             return False
         # else it is another turn's by now: ours has expired, and with it whoever joined

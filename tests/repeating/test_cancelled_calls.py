@@ -113,6 +113,20 @@ async def test_a_newest_call_that_is_cancelled_while_its_claim_is_written_stops_
     await stopped(twin)
 
 
+async def test_a_cancel_is_not_lost_while_the_database_cannot_be_read(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path
+) -> None:
+    call = asyncio.create_task(ask(bridge, ENDLESS, project))
+    await streaming(twin)
+    await claimed(bridges)
+    with closing(sqlite3.connect(bridges.database, isolation_level=None)) as file:
+        file.execute("ALTER TABLE requests RENAME TO elsewhere")
+        call.cancel()
+        await runs_on(twin)
+        file.execute("ALTER TABLE elsewhere RENAME TO requests")
+    await stopped(twin)
+
+
 async def _is(outcome: bool) -> bool:  # noqa: FBT001 - for `steadily`
     return outcome
 
