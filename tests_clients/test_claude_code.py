@@ -23,6 +23,7 @@ from tests_clients.support.scripts import (
     fail,
     say,
     wait_for_it,
+    watch,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +111,14 @@ async def test_the_model_is_shown_all_of_a_success_and_of_an_error(home: ClientH
 async def test_a_turn_that_outlasts_its_call_is_waited_for(home: ClientHome) -> None:
     async with ScriptedApi(wait_for_it("SLOW:30")) as api:
         done = await claude.run(home, api, STDIO)
+
+    assert claude.last_words(done).endswith(" completed")
+
+
+async def test_progress_keeps_a_long_call_alive(home: ClientHome) -> None:
+    """Claude Code drops a call that it hears nothing of; here after 15 s instead of 30 min."""
+    async with ScriptedApi(watch("SLOW:250,10")) as api:
+        done = await claude.run(home, api, STDIO, CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT="15000")
 
     assert claude.last_words(done).endswith(" completed")
 

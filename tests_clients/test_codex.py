@@ -19,6 +19,7 @@ from tests_clients.support.scripts import (
     fail,
     say,
     wait_for_it,
+    watch,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +85,13 @@ async def test_the_model_is_shown_all_of_an_error(home: ClientHome) -> None:
 
 async def test_a_turn_that_outlasts_its_call_is_waited_for(home: ClientHome) -> None:
     async with ScriptedApi(wait_for_it("SLOW:30")) as api:
+        done = await codex.run(home, api, STDIO)
+
+    assert codex.last_words(done).endswith(" completed")
+
+
+async def test_a_long_call_is_watched_to_its_end(home: ClientHome) -> None:
+    async with ScriptedApi(watch("SLOW:120,10")) as api:
         done = await codex.run(home, api, STDIO)
 
     assert codex.last_words(done).endswith(" completed")

@@ -68,7 +68,14 @@ async def test_every_tool_names_an_argument_that_it_does_not_have(
 async def test_errors_come_as_results_that_a_model_can_read(
     home: ClientHome, served: HttpProcess
 ) -> None:
-    inspector = over_http(home, "modern", served.url, TOKEN)
+    await _errors_are_results(over_http(home, "modern", served.url, TOKEN))
+
+
+async def test_over_stdio_too(home: ClientHome) -> None:
+    await _errors_are_results(over_stdio(home, "legacy"))
+
+
+async def _errors_are_results(inspector: Inspector) -> None:
     unknown = await inspector.call("opencode-status", {"sessionId": "ses_nobody"})
     nothing = await inspector.call("opencode-everything", {})
 

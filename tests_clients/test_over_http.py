@@ -32,6 +32,7 @@ CODEX = recipe("codex/http.toml").read_text(encoding="utf-8")
 async def test_claude_codes_model_delegates_goes_on_and_ends_with_a_token(
     home: ClientHome, witness: Witness
 ) -> None:
+    """Case 33: a good token in a fixed header is all that it takes."""
     async with ScriptedApi(delegate()) as api:
         done = await claude.run(home, api, CLAUDE, OPENCODE_TOKEN=TOKEN)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.app.findings import Finding, ok, problem, skipped, warning
+from opencode_mcp.engine.catalogue import offered_agents
 from opencode_mcp.opencode_errors import OpencodeError
 from opencode_mcp.records import InstanceKind
 
@@ -28,7 +29,7 @@ async def check_models(
         folder = str(settings.default_cwd or (await client.paths()).directory)
         catalogue = await client.catalogue(folder)
         providers = await client.providers(folder)
-        agents = {agent.name for agent in await client.agents(folder)}
+        agents = {agent.name for agent in offered_agents(await client.agents(folder))}
     except OpencodeError as error:
         return [skipped("providers", f"OpenCode does not tell: {error}")]
     findings = [_connected(catalogue, settings), *_withheld(catalogue, settings, environ)]

@@ -14,7 +14,7 @@ opencode-status, never send the prompt again."""
 OPENCODE = """\
 Start a new OpenCode session in a folder and run its first turn there: a coding agent that edits \
 files and runs commands. Use opencode-reply to go on with a session that exists, opencode-info \
-first to see the models, agents and folders.
+to see models, agents and folders.
 
 Returns the agent's answer and a sessionId; hint names the next call. The call watches the turn \
 for wait-seconds; if it is not over by then, the answer is `running` (not an error) and the turn \
@@ -22,7 +22,7 @@ goes on: call opencode-status. `waiting_for_approval`: with approval-policy call
 opencode-approve. `completed` proves that the turn ended, not that its work is right. `failed` and \
 `timeout` are errors; resendSafety tells what a second try may repeat. Do not send the prompt \
 again while its fate is open: each call starts another session, unless it repeats an earlier one's \
-request-id, which is safe also after a lost answer or a restart of this server. {cancelling} \
+request-id, which is safe also after a lost answer or a restart. {cancelling} \
 {on_cancel}. The agent changes files for real; nothing is undone when the session ends. sandbox \
 guides it and is no jail: a shell command can still write anywhere. End each session with \
 opencode-end when you are done."""
@@ -63,8 +63,8 @@ Use opencode-end instead to stop the turn and end the session, opencode-status o
 Sends an abort to OpenCode and watches for wait-ms. A request is not an outcome: `accepted` means \
 that the stop is on its way, `done` that the turn is proven over; nextAction names the next call. \
 `stopping`: not confirmed yet; it is tried until it is: call opencode-status with wait-seconds. \
-`cancelled`: confirmed; what the agent did so far stays, nothing is undone, and a process that one \
-of its commands started may live on (a warning says so). Another status is the turn's own end, \
+`cancelled`: confirmed; what the agent did stays, and a process that one of its commands started \
+may live on (a warning says so). Another status is the turn's own end, \
 which came first; `alreadyDone`: it was over before this call and nothing was sent. Waiting \
 permissions and questions of the turn are rejected. Repeating is safe, but without turnId it may \
 meet a later turn."""
@@ -111,7 +111,7 @@ look.
 `ended`: confirmed. `not_found`: no such session of yours is tracked (never, or ended before); \
 nothing was done. `ending` with CLEANUP_UNCONFIRMED: accepted, but OpenCode has not confirmed it \
 within {cleanup_s} s; this server goes on trying: call this again with the same id to see it \
-through. Repeating is safe, and two calls at once are one end. action defaults to `{action}`; \
+through. Repeating is safe, also at once. action defaults to `{action}`; \
 `delete` may replace a pending `archive`, not the other way round (END_CONFLICT)."""
 
 INFO = """\

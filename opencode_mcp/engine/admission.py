@@ -13,6 +13,7 @@ import difflib
 import logging
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.catalogue import offered_agents
 from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.log_events import Event, tell
 from opencode_mcp.opencode_errors import OpencodeUnavailableError
@@ -69,8 +70,8 @@ async def check_choice(
         offered = [f"{p.id}/{name}" for p in providers for name in p.models]
         _check("model", model, offered, "Models come from OpenCode's own configuration.")
     if agent is not None:
-        offered = [a.name for a in await client.agents(directory) if not a.hidden]
-        _check("agent", agent, offered, "")
+        agents = offered_agents(await client.agents(directory))
+        _check("agent", agent, [one.name for one in agents], "")
 
 
 def _check(argument: str, value: str, offered: Iterable[str], more: str) -> None:

@@ -30,8 +30,18 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
 #: what lies under these is data and no schema
 _DATA = frozenset({"const", "default", "enum", "examples"})
-#: what lies under these are names of the caller's own, and schemas under them
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+#: what lies under these are names of the caller's own, and schemas (or lists of names) under them
+_NAMED = frozenset(
+    {
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "dependentSchemas",
+        "dependentRequired",
+        "dependencies",
+    }
+)
 
 
 def schema_text(schema: Mapping[str, object]) -> str:

@@ -70,8 +70,11 @@ def tool_log(own: Sequence[WholeMessage], calls: Sequence[ToolCall]) -> ToolLog:
 def _written(number: int, call: ToolCall, part: WholePart) -> str:
     title = f" · {' '.join(call.title.split())[:_TITLE_CHARS]}" if call.title else ""
     lines = [f"#{number} {call.tool} · {call.status}{title}"]
-    if call.reason:
-        lines.append(f"reason: {call.reason}")
+    # the call has the beginning of an error only
+    error = part.detail.error
+    reason = error if call.reason and error.startswith(call.reason) else call.reason
+    if reason:
+        lines.append(f"reason: {reason}")
     if part.detail.input:
         lines.append(f"input: {part.detail.input}")
     if part.detail.output:

@@ -50,6 +50,7 @@ def _detail(state: object) -> object:
     return {
         "input": state.get("input"),
         "output": output if isinstance(output, str) else shown,
+        "error": state.get("error"),
     }
 
 
@@ -58,11 +59,13 @@ class CallDetail(FromOpencode):
 
     input: Annotated[str, BeforeValidator(_json)] = ""
     output: Annotated[str, BeforeValidator(_text)] = ""
+    #: why it failed, which may be all that it answered
+    error: Annotated[str, BeforeValidator(_text)] = ""
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing of it was left out."""
-        return max(len(self.input), len(self.output)) <= MAX_DETAIL_CHARS
+        return max(map(len, (self.input, self.output, self.error))) <= MAX_DETAIL_CHARS
 
 
 class WholePart(Part):

@@ -22,6 +22,7 @@ from opencode_mcp.callers.batch_result import Member, present_batch
 from opencode_mcp.callers.cancels import present_cancel
 from opencode_mcp.callers.listing import present_page
 from opencode_mcp.callers.presenting import present_turn, present_view
+from opencode_mcp.callers.request_ids import with_request
 from opencode_mcp.callers.shown import Shown
 from opencode_mcp.callers.sizing import MAX_RESULT_CHARS, SPARE_CHARS, serialized_size
 from opencode_mcp.callers.tool import to_tool_result
@@ -34,6 +35,8 @@ from opencode_mcp.engine.failures import Failure
 from opencode_mcp.engine.looping import ResponseLoop
 from opencode_mcp.engine.outcome import AskTimes, TurnStatus, Verdict
 from opencode_mcp.engine.overview import Line, View
+from opencode_mcp.engine.requests import RepeatableCall
+from opencode_mcp.engine.structured import Structured
 from opencode_mcp.errors import InvalidArgumentError, SessionNotFoundError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest, RemoteStatus
@@ -76,6 +79,11 @@ def _question(said: str, name: str) -> QuestionRequest:
 _asks = st.builds(_permission, _texts, _ids) | st.builds(_question, _texts, _ids)
 _calls = st.builds(ToolCall, tool=_texts, status=st.just("completed"), title=_texts, reason=_texts)
 _counts = st.sampled_from([1, 7, 2_000])
+_structured = st.builds(
+    lambda said: Structured("valid", json=json.dumps({"said": said})), _texts
+) | st.builds(
+    lambda said: Structured("invalid", code="SCHEMA_MISMATCH", message=said[:300]), _texts
+)
 _verdicts = st.builds(
     Verdict,
     status=st.sampled_from(TurnStatus),
@@ -96,6 +104,7 @@ _verdicts = st.builds(
     agent=_texts,
     model=_texts,
     resend_safety=st.sampled_from(["inspect_effects", None]),
+    structured=st.none() | _structured,
     response_loop=st.just(ResponseLoop(10**9, 10**12, "same_failing_call")),
 )
 _sessions = st.builds(
@@ -160,6 +169,10 @@ def test_whatever_a_turn_did_both_halves_fit_and_keep_their_ids(
     # of a blank answer nothing is shown
     is_whole = not verdict.answer.strip() or verdict.answer in result["content"]
     assert is_whole or "content" in result.get("omittedFields", [])
+    call = RepeatableCall("local", "😀" * 200, "digest", replayed=True, expires_at=_NOW)
+    repeated = with_request(result, call)
+    _check(repeated, spare=0)
+    _check_turn(repeated, session, turn, verdict)
 
 
 @_thorough

@@ -7,6 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import pytest_asyncio
 
 from opencode_mcp import errors, opencode_errors
@@ -128,9 +129,30 @@ def test_a_default_that_a_text_names_is_the_schemas(tools: list[Tool]) -> None:
                 assert said == str(prop.get("default", paged)), f"{tool.name} {name}"
 
 
-async def test_over_http_with_all_tools_the_listing_stays_small_too() -> None:
+#: those that the texts or the arguments' defaults name, at their longest
+LONGEST = {
+    "APPROVAL_TIMEOUT_SECONDS": "604800",
+    "TURN_TIMEOUT_SECONDS": "604800",
+    "MAX_TURN_TIMEOUT_SECONDS": "604800",
+    "CLEANUP_TIMEOUT_SECONDS": "600",
+    "MAX_OUTPUT_CHARS": "40000",
+    "DEFAULT_WAIT_SECONDS": "600",
+    "DEFAULT_SANDBOX": "danger-full-access",
+    "MAX_SANDBOX": "danger-full-access",
+    "DEFAULT_APPROVAL_POLICY": "on-request",
+}
+
+
+@pytest.mark.parametrize("on_cancel", ["abort", "keep"])
+@pytest.mark.parametrize("action", ["delete", "archive"])
+@pytest.mark.parametrize("more", [{}, LONGEST], ids=["defaults", "longest"])
+async def test_over_http_with_all_tools_the_listing_stays_small_too(
+    on_cancel: str, action: str, more: dict[str, str]
+) -> None:
     """The largest there is: what a stateless connection costs is said as well."""
-    listed = await tool_texts.list_tools(CODEX_TOOLS="true", TRANSPORT="http")
+    listed = await tool_texts.list_tools(
+        CODEX_TOOLS="true", TRANSPORT="http", ON_CALL_CANCEL=on_cancel, END_ACTION=action, **more
+    )
     schemas = [
         json.dumps(t.input_schema, separators=(",", ":"), ensure_ascii=False) for t in listed
     ]
@@ -140,12 +162,21 @@ async def test_over_http_with_all_tools_the_listing_stays_small_too() -> None:
 
 async def test_a_changed_setting_is_in_the_texts() -> None:
     changed = await tool_texts.list_tools(
-        APPROVAL_TIMEOUT_SECONDS="77", CLEANUP_TIMEOUT_SECONDS="13", END_ACTION="archive"
+        APPROVAL_TIMEOUT_SECONDS="77",
+        CLEANUP_TIMEOUT_SECONDS="13",
+        TURN_TIMEOUT_SECONDS="771",
+        END_ACTION="archive",
+        ON_CALL_CANCEL="keep",
+        CODEX_TOOLS="true",
     )
     said = {tool.name: tool.description or "" for tool in changed}
     assert "within 77 s" in said["opencode-approve"]
     assert "within 13 s" in said["opencode-end"]
     assert "defaults to `archive`" in said["opencode-end"]
+    for name in ("opencode", "opencode-reply", "codex", "codex-reply"):
+        assert "Cancelling this call lets its turn run on" in said[name]
+    for name in ("codex", "codex-reply"):
+        assert "771 s" in said[name]
 
 
 def _words(schema: object) -> set[str]:

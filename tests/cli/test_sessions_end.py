@@ -86,7 +86,7 @@ async def test_what_is_not_confirmed_is_said_and_goes_on_when_run_again(
     session_id = (await bridge.start("SAY:x", project)).session_id
     await bridge.close()
     fault = twin.fail(Status(500), method="DELETE", times=None)
-    quick = command.with_settings(CLEANUP_TIMEOUT_SECONDS="1")
+    quick = command.with_settings(CLEANUP_TIMEOUT_SECONDS="3")
     said = await quick.run("sessions", "end", session_id)
     assert (said.code, said.out) == (1, "")
     assert f"{session_id} is not confirmed to have ended" in said.err

@@ -39,6 +39,10 @@ TAKEN: dict[str, dict[str, Any]] = {
     "anchors": {"$ref": "#a", "$defs": {"x": {"$anchor": "a", "$dynamicAnchor": "b"}}},
     "dynamic": {"$dynamicAnchor": "n", "items": {"$dynamicRef": "#n"}},
     "properties-of-such-names": {"properties": {"$ref": {}, "$id": {}, "$schema": {}}},
+    "required-of-such-names": {
+        "dependentRequired": {"$ref": ["a"], "$id": ["b"], "$schema": []},
+        "dependencies": {"$ref": ["a"]},
+    },
     "data-of-such-names": {"enum": [{"$ref": "http://x/"}], "const": {"$id": "x"}},
     "as-deep-as-allowed": _nested(MAX_SCHEMA_DEPTH),
     "as-many-as-allowed": {"enum": [0] * (MAX_SCHEMA_NODES - 2)},

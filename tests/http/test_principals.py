@@ -81,6 +81,9 @@ _CALLS: list[tuple[str, dict[str, object]]] = [
     ("opencode-approve", {"approvalId": "per_1", "decision": "allow"}),
     ("opencode-output", {"turn": 1}),
     ("opencode-output", {"turn": 9, "section": "tool-calls", "snapshot-id": "snap_1"}),
+    ("opencode-output", {"turn": 1, "section": "structured-output"}),
+    ("opencode-output", {"turn": 1, "section": "diff"}),
+    ("opencode-output", {"turn": 1, "section": "diff", "diff-view": "patch", "file-index": 0}),
     ("opencode-end", {}),
     ("opencode-end", {"action": "archive"}),
 ]

@@ -154,9 +154,9 @@ async def test_there_is_no_stream_to_wait_at(bridges: Bridges) -> None:
 
 
 async def test_the_tools_say_what_http_costs(bridges: Bridges) -> None:
-    caller = await (await bridges.http()).caller()
+    caller = await (await bridges.http(CODEX_TOOLS="true")).caller()
     tools = {tool.name: tool for tool in await caller.client.list_tools()}
-    for name in ("opencode", "opencode-reply"):
+    for name in ("opencode", "opencode-reply", "codex", "codex-reply"):
         assert "Closing this call's stream stops" in (tools[name].description or "")
         assert len(tools[name].description or "") <= 1200
     policy = tools["opencode"].input_schema["properties"]["approval-policy"]

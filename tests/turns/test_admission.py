@@ -99,3 +99,14 @@ async def test_an_agent_that_a_configuration_names_can_be_named(
     assert answer.status == "completed", answer.text
     hidden = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), agent="title")
     assert hidden.error == "INVALID_ARGUMENT"
+
+
+async def test_an_agent_that_opencode_info_does_not_list_is_refused(
+    bridge: Bridge, project: Path
+) -> None:
+    """Facts 11.4: `general` and `explore` are for agents. What is named instead is listed."""
+    for agent in ("general", "compaction"):
+        answer = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), agent=agent)
+        assert answer.error == "INVALID_ARGUMENT"
+        assert "2 are, for example: " in answer.text
+        assert not {"explore", "general"} & set(answer.text.split("example: ")[1].split(", "))

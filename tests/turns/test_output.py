@@ -381,6 +381,24 @@ async def test_a_message_too_large_behind_a_turn_is_told_as_too_large(
     assert (answer.is_error, answer.error) == (True, "UPSTREAM_RESPONSE_TOO_LARGE")
 
 
+async def test_why_a_call_failed_is_in_the_log_as_a_whole(
+    bridge: Bridge, bridges: Bridges, twin: Twin, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: a compiler's complaint may be all that a failed call has to say."""
+    error = "complaint " * 900 + "THE END"
+    session_id = (await bridge.start(f"{echo('x')}\nTHEN\nSAY:y", project)).session_id
+    parts = [part for message in twin.world.messages(session_id) for part in message["parts"]]
+    (call,) = [part for part in parts if part["type"] == "tool"]
+    call["state"] = {"status": "error", "input": call["state"]["input"], "error": error}
+    log = await whole(bridge, session_id, section="tool-calls")
+    assert f"reason: {error}\n" in log
+    assert (await output(bridge, session_id, section="tool-calls")).structured["partial"] is False
+
+    monkeypatch.setattr(whole_messages, "MAX_DETAIL_CHARS", 5_000)
+    cut = await output(await bridges.attached(), session_id, section="tool-calls")
+    assert ("THE END" in cut.text, cut.structured["partial"]) == (False, True)
+
+
 async def test_an_answer_cut_at_the_models_limit_is_partial(bridge: Bridge, project: Path) -> None:
     session_id = (await bridge.start("SAY:half of it\nFINISH:length", project)).session_id
     answer = await output(bridge, session_id)

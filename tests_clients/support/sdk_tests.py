@@ -103,4 +103,4 @@ class SdkTests:
             result = await client.call("opencode", arguments, lambda: heard.append(None))
 
         assert result.structured["status"] == "completed"
-        assert heard
+        assert len(heard) >= 2, "not only that it began"
