@@ -25,6 +25,8 @@ CHECKED := opencode_mcp tests tests_image tests_clients container scripts $(wild
 
 # Another project's environment, active in the caller's shell, must not be ours.
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME UV_PYTHON UV_PROJECT
+# Or every process of the tests compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 OPENCODE_PATH = $(CURDIR)/$(OPENCODE)

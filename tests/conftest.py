@@ -28,6 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="a skipped test is a failed test")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, or one worker is left with it while the others are done."""
+    items.sort(key=lambda item: "ends/test_faults" not in item.nodeid)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything is collected: forget the shell's settings, and the user's own folders."""
     for name in [*os.environ]:
