@@ -88,7 +88,7 @@ def _model(model: str, catalogue: Catalogue, providers: Providers, settings: Set
 def _agent(agent: str, agents: set[str]) -> Finding:
     if agent in agents:
         return ok("agent", f"{agent} (DEFAULT_AGENT) is there")
-    text = f"OpenCode has no agent {agent!r} (DEFAULT_AGENT)"
+    text = f"OpenCode offers callers no agent {agent!r} (DEFAULT_AGENT)"
     return problem("agent", text, f"set it to one of {', '.join(sorted(agents))}")
 
 

@@ -54,21 +54,7 @@ _LEAST = (
     "pendingApprovalCount",
     "structuredOutputStatus",
 )
-_KEPT = (
-    "kind",
-    "status",
-    "sessionId",
-    "threadId",
-    "turnId",
-    "turn",
-    "pendingApprovals",
-    "pendingApprovalCount",
-    "structuredOutputStatus",
-    "error",
-    "elapsedMs",
-    "truncated",
-    "omittedFields",
-)
+_KEPT = (*_LEAST, "pendingApprovals", "error", "elapsedMs", "truncated", "omittedFields")
 
 
 @dataclass(slots=True)

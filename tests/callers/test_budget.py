@@ -273,6 +273,21 @@ def test_in_a_batch_errors_fit_whatever_they_are_made_of() -> None:
         assert "condition" in entry["error"] or "error.condition" in entry["omittedFields"]
 
 
+def test_in_a_batch_of_turns_that_all_retry_each_still_says_which_call_comes_next() -> None:
+    retry = RemoteStatus(type="retry", message="😀" * 300)
+    verdict = Verdict(TurnStatus.RUNNING, retry=retry)
+    members = []
+    for n in range(16):
+        session = _session(f"ses_{n:026}")
+        view = View(session, _turn(session.id), verdict)
+        members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
+    result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=False)
+    _check(result, spare=0)
+    for entry in result["results"]:
+        assert "OpenCode retries the provider: 😀" in entry["content"]
+        assert "The turn goes on." in entry["content"]
+
+
 def test_in_a_batch_where_nothing_else_fits_each_session_is_named_with_where_there_is_more() -> (
     None
 ):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opencode_mcp.app import check_opencode
 from opencode_mcp.app.check_providers import check_models
 from opencode_mcp.app.findings import Level
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.settings import load_settings
 from tests.cli.command import Command, Said, database
-from tests.twin import Body
+from tests.support.polling import PATIENCE_S, steadily
+from tests.twin import Body, Hang
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +118,23 @@ async def test_an_opencode_that_is_not_there_is_a_problem(command: Command, twin
     assert "start it (`opencode serve`), or mend SERVER_URL" in finding(said, "OpenCode")["remedy"]
 
 
+async def test_an_opencode_that_sets_up_its_folder_is_waited_for(
+    command: Command, twin: Twin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its health is there at once; its first answer for a folder takes seconds (facts 2.2)."""
+    monkeypatch.setattr(check_opencode, "_LOOK_S", 0.3)
+    slow = twin.fail(Hang(), path=r"^/provider$")
+    asked = asyncio.create_task(command.run("doctor", "--json"))
+    await asyncio.wait_for(slow.reached.wait(), PATIENCE_S)
+
+    async def waits() -> bool:
+        return not asked.done()
+
+    await steadily(waits, for_s=1, what="the doctor waits")
+    slow.release()
+    assert levels(await asked)["providers"] == "ok"
+
+
 async def test_another_generation_is_a_problem(command: Command, twin: Twin) -> None:
     twin.fail(Body(b"<html></html>"), path="/global/health", times=None)
     said = await command.run("doctor", "--json")
@@ -128,9 +148,10 @@ async def test_another_generation_is_a_problem(command: Command, twin: Twin) -> 
         ({"DEFAULT_MODEL": "anthropic/x"}, "model", "anthropic has no key"),
         ({"DEFAULT_MODEL": "nobody/x"}, "model", "knows no provider 'nobody'"),
         ({"DEFAULT_MODEL": "scripted/nope"}, "model", "scripted has no model 'nope'"),
-        ({"DEFAULT_AGENT": "nobody"}, "agent", "has no agent 'nobody'"),
+        ({"DEFAULT_AGENT": "nobody"}, "agent", "offers callers no agent 'nobody'"),
+        ({"DEFAULT_AGENT": "general"}, "agent", "offers callers no agent 'general'"),
     ],
-    ids=["no-key", "no-provider", "no-model", "no-agent"],
+    ids=["no-key", "no-provider", "no-model", "no-agent", "a-sub-agent"],
 )
 async def test_a_default_that_cannot_be_used_is_a_problem(
     command: Command, settings: dict[str, str], check: str, told: str
