@@ -278,7 +278,7 @@ def test_in_a_batch_of_turns_that_all_retry_each_still_says_which_call_comes_nex
     verdict = Verdict(TurnStatus.RUNNING, retry=retry)
     members = []
     for n in range(16):
-        session = _session(f"ses_{n:026}")
+        session = _session(f"{_LONGEST_ID[:-2]}{n:02}")
         view = View(session, _turn(session.id), verdict)
         members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
     result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=False)
