@@ -6,7 +6,11 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from tests.real.support.processes import opencode_servers_of_home, processes_of_home
+from tests.real.support.processes import (
+    GONE_WITHIN_S,
+    all_gone,
+    opencode_servers_of_home,
+)
 from tests.real.support.scripts import ENDLESS, bash
 from tests.support.polling import eventually, steadily
 
@@ -17,18 +21,6 @@ if TYPE_CHECKING:
     from tests.real.support.bridges import ManagedWitnesses, RealBridges
     from tests.real.support.processes import Marker
     from tests.real.support.sandbox import Sandbox
-
-#: dispose, SIGTERM, and what is left of its descendants
-_GONE_WITHIN_S = 20.0
-
-
-async def all_gone(sandbox: Sandbox) -> None:
-    """Wait until nothing runs in a home: no OpenCode, no supervisor, no child."""
-
-    async def check() -> bool:
-        return not processes_of_home(sandbox.home)
-
-    await eventually(check, within_s=_GONE_WITHIN_S, what="nothing of ours runs any more")
 
 
 async def test_opencode_is_started_by_the_first_call_that_needs_it(
@@ -54,7 +46,7 @@ async def test_a_session_survives_a_restart_of_ours_and_is_continued_and_ended(
     session_id = (await first.start("remember ALPHA", project)).session_id
     await first.close()
     await first.dead()
-    await all_gone(sandbox)
+    await all_gone(sandbox.home)
 
     second = await bridges.managed_process(sandbox)
     listed = await second.listed()
@@ -80,7 +72,7 @@ async def test_an_end_is_the_first_thing_that_a_new_process_does(
     first = await bridges.managed_process(sandbox)
     session_id = (await first.start("SAY:ready", project)).session_id
     await first.close()
-    await all_gone(sandbox)
+    await all_gone(sandbox.home)
 
     second = await bridges.managed(sandbox)
     ended = await second.end(session_id)
@@ -103,8 +95,8 @@ async def test_nothing_outlives_a_server_of_ours_that_was_killed(
     await eventually(marker.alive, what="the command runs")
     first.signal(signal.SIGKILL)
     await first.dead()
-    await eventually(marker.gone, within_s=_GONE_WITHIN_S, what="the command is gone")
-    await all_gone(sandbox)
+    await eventually(marker.gone, within_s=GONE_WITHIN_S, what="the command is gone")
+    await all_gone(sandbox.home)
 
     second = await bridges.managed(sandbox)
     status = await second.settled(session_id)
@@ -131,7 +123,7 @@ async def test_a_killed_opencode_takes_its_shell_commands_along_and_is_replaced(
     await eventually(marker.alive, what="the command runs")
     (server,) = opencode_servers_of_home(sandbox.home)
     server.kill()
-    await eventually(marker.gone, within_s=_GONE_WITHIN_S, what="the command is gone")
+    await eventually(marker.gone, within_s=GONE_WITHIN_S, what="the command is gone")
     status = await bridge.settled(session_id)
     reply = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:alive")
     ended = await bridge.end(session_id)
@@ -196,6 +188,6 @@ async def test_a_streaming_turn_stops_when_its_server_leaves(
 
     await eventually(streaming, what="the model answers")
     await bridge.close()
-    await all_gone(sandbox)
+    await all_gone(sandbox.home)
     await eventually(silent, within_s=5, what="the model is left alone")
     await steadily(silent, for_s=1, what="nobody asks the model again")

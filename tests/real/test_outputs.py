@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.support.processes import all_gone
 from tests.real.support.scripts import ENDLESS, bash, write
-from tests.real.test_managed import all_gone
 from tests.support.polling import eventually
 from tests.turns.outputs import output, pages, whole
 
@@ -67,7 +67,7 @@ async def test_all_that_turns_left_is_there_in_full_after_a_restart(
     assert [many.status, changed.status] == ["completed", "completed"]
     await first.close()
     await first.dead()
-    await all_gone(sandbox)
+    await all_gone(sandbox.home)
     second = await bridges.managed(sandbox)
 
     assert await whole(second, session_id, 1, limit=40_000) == _MEGABYTE.strip()

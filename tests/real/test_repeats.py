@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.support.processes import all_gone, opencode_servers_of_home
 from tests.real.support.scripts import ENDLESS
 from tests.repeating.repeats import ID, ask, claimed, replayed, reply, turn_of
-from tests.support.polling import eventually
 from tests.support.victim import Errand, Victim
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tests.real.support.bridges import RealBridges
     from tests.real.support.sandbox import Sandbox
     from tests.real.support.witness import Witness
-    from tests.support.bridge import Answer
 
 #: some seconds, so that it is at work when its server goes, and ends while the test watches
 SLOW = "SLOW:20,5"
@@ -83,7 +82,7 @@ async def test_killed_around_the_prompt_the_repeat_sends_it_at_most_once(
     assert await witness.user_texts(again.session_id) == (["SAY:once"] if sends else [])
 
 
-async def test_when_the_managed_opencode_is_killed_with_us_the_repeat_tells_of_the_lost_turn(
+async def test_when_the_managed_opencode_is_gone_with_us_the_repeat_tells_of_the_lost_turn(
     bridges: RealBridges, sandbox: Sandbox, project: Path
 ) -> None:
     """Nothing resumes (facts 9.1): it is over, and is not run again unasked.
@@ -95,16 +94,26 @@ async def test_when_the_managed_opencode_is_killed_with_us_the_repeat_tells_of_t
     await claimed(bridges)
     one.signal(signal.SIGKILL)
     await one.dead()
+    await all_gone(sandbox.home)  # or the next process joins it, and the turn runs on (below)
     two = await bridges.managed(sandbox)
-    answers: list[Answer] = []
+    again = await ask(two, ENDLESS, project, wait_seconds=40)
 
-    async def told() -> bool:  # until its supervisor is gone, nobody knows
-        answers.append(await ask(two, ENDLESS, project, wait_seconds=60))
-        return answers[-1].status != "unknown"
-
-    await eventually(told, what="the repeat tells what became of the turn")
-    assert {turn_of(answer) for answer in answers} == {turn_of(first)}
-    assert all(replayed(answer) for answer in answers)
-    assert answers[-1].status in {"failed", "cancelled"}, answers[-1].text
-    assert answers[-1].error in {"TURN_INCOMPLETE", None}
+    assert turn_of(again) == turn_of(first)
+    assert replayed(again)
+    assert again.status in {"failed", "cancelled"}, again.text
+    assert again.error in {"TURN_INCOMPLETE", None}
     assert (await two.status(first.session_id)).structured["turn"] == 1
+
+
+async def test_while_another_process_keeps_the_managed_opencode_the_repeat_joins_what_runs_on(
+    bridges: RealBridges, sandbox: Sandbox, project: Path
+) -> None:
+    one, other = await bridges.managed_process(sandbox), await bridges.managed(sandbox)
+    await other.start("SAY:here", project)
+    first = await ask(one, ENDLESS, project, wait_seconds=0)
+    one.signal(signal.SIGKILL)
+    await one.dead()
+    again = await ask(other, ENDLESS, project, wait_seconds=1)
+
+    assert (again.status, turn_of(again), replayed(again)) == ("running", turn_of(first), True)
+    assert len(opencode_servers_of_home(sandbox.home)) == 1

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from tests.support.polling import eventually
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+#: dispose, SIGTERM, and what is left of its descendants
+GONE_WITHIN_S = 20.0
 
 _counter = itertools.count(1)
 
@@ -63,6 +68,15 @@ def address_of(server: psutil.Process) -> tuple[str, str]:
         if connection.status == psutil.CONN_LISTEN
     ]
     return f"http://127.0.0.1:{listening[0]}", password
+
+
+async def all_gone(home: Path) -> None:
+    """Wait until nothing runs with this HOME: no OpenCode, no supervisor, no child."""
+
+    async def check() -> bool:
+        return not processes_of_home(home)
+
+    await eventually(check, within_s=GONE_WITHIN_S, what="nothing of ours runs any more")
 
 
 def kill_home(home: Path) -> None:
