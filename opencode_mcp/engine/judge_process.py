@@ -13,8 +13,11 @@ from opencode_mcp.opencode.launcher import own_environment
 
 _MODULE = "opencode_mcp.engine.judging"
 #: of one order, in seconds, the wait for a place included: it takes 0.2 s, and many times that on a
-#: busy machine. What it may take of a processor is bounded more tightly (`judging.CPU_S`)
+#: busy machine
 LIMIT_S = 10.0
+#: processor time of one order, in seconds, after the libraries are loaded: a 1 MB answer of small
+#: objects takes 1 on a free machine and has taken 3.3 on one that was busy
+CPU_S = 6.0
 #: at once, of all callers: the machine has other work
 _AT_ONCE = 2
 
@@ -38,7 +41,7 @@ class JudgeProcess:
 
     async def run(self, schema: str, answer: str | None) -> dict[str, str]:
         """Return what `judging` reports of a schema, or of an answer. Raises NoJudgementError."""
-        order = json.dumps({"schema": schema, "answer": answer}).encode()
+        order = json.dumps({"schema": schema, "answer": answer, "cpu_s": CPU_S}).encode()
         try:
             async with asyncio.timeout(LIMIT_S), self._places:
                 return await _run(order)

@@ -26,9 +26,6 @@ from opencode_mcp.engine.schema_rules import pointer, references
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-#: processor time of one order, in seconds, after the libraries are loaded. The largest schema and a
-#: 1 MB answer take some tenths
-CPU_S = 2.0
 #: address space, in bytes: some ten times what the largest answer takes
 MEMORY_BYTES = 2 * 1024**3
 #: so many faults are told of an answer that does not fit
@@ -95,19 +92,19 @@ def _told(fault: ValidationError) -> str:
     return f"{pointer(path)} does not fit {rule} of the schema"
 
 
-def _bound() -> None:
-    """Let the kernel end this process when it has taken too much."""
+def _bound_memory() -> None:
+    """Let the kernel refuse this process what it may not have."""
     setrlimit(RLIMIT_CORE, (0, 0))
     _, most = getrlimit(RLIMIT_AS)
     if most == RLIM_INFINITY or most > MEMORY_BYTES:
         setrlimit(RLIMIT_AS, (MEMORY_BYTES, most))
-    signal.setitimer(signal.ITIMER_PROF, CPU_S)  # SIGPROF, which nobody catches, ends it
 
 
 def main() -> None:
     """Carry out the order on stdin."""
-    _bound()
+    _bound_memory()
     order = json.load(sys.stdin)
+    signal.setitimer(signal.ITIMER_PROF, order["cpu_s"])  # SIGPROF, which nobody catches, ends it
     schema = json.loads(order["schema"])
     report = check(schema) if order["answer"] is None else judge(schema, order["answer"])
     json.dump(report, sys.stdout)

@@ -152,9 +152,10 @@ def test_what_is_no_schema_is_told_by_its_place(schema: dict[str, Any], where: s
 
 @pytest.mark.parametrize(("schema", "answer"), HOSTILE.values(), ids=HOSTILE)
 async def test_what_would_not_end_is_ended(
-    judges: JudgeProcess, schema: dict[str, Any], answer: str
+    judges: JudgeProcess, schema: dict[str, Any], answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ours: a pattern cannot be stopped from within; nothing is fetched from anywhere."""
+    monkeypatch.setattr(judge_process, "CPU_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         text = json.dumps(schema).replace("PORT", str(listener.getsockname()[1]))

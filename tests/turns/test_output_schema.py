@@ -130,8 +130,13 @@ async def test_an_answer_that_does_not_fit_leaves_the_turn_completed(
 
 
 async def test_a_judgement_that_does_not_end_is_given_up_and_holds_up_nobody(
-    bridge: Bridge, twin: Twin, project: Path, judged: list[str | None]
+    bridge: Bridge,
+    twin: Twin,
+    project: Path,
+    judged: list[str | None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(judge_process, "CPU_S", 2.0)
     slow = asyncio.create_task(bridge.start(BOMB_TEXT, project, output_schema=BOMB))
     while judged.count(None) == len(judged):
         await asyncio.sleep(0.01)

@@ -39,14 +39,21 @@ class Sandbox:
         (config / "opencode.json").write_text(
             json.dumps(opencode_config(model_url)), encoding="utf-8"
         )
+        self._models = path / "models.json"
+        self._models.write_text("{}", encoding="utf-8")
 
     def env(self) -> dict[str, str]:
-        """Return the complete environment of a process that lives here."""
+        """Return the complete environment of a process that lives here.
+
+        The catalogue of providers that nobody is logged in to is empty: OpenCode reads its own once
+        a start and once a folder, which is half of what these tests cost.
+        """
         return bare_env(self.home) | {
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_SHARE": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_MODELS_PATH": str(self._models),
         }
 
 
