@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from jsonschema import Draft202012Validator
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator, Mapping
 
 pytest_plugins = ["tests.worker"]
 
@@ -47,6 +49,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(config.stash[_PERSONAL_FOLDERS], ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _schemas_are_checked_once() -> Iterator[None]:
+    """Check a schema against that of its dialect once a process.
+
+    MCP's client does so for each tool of each connection, which was a third of what the tests of
+    the whole server cost. What it does with the answers stays as it is.
+    """
+    check = Draft202012Validator.check_schema
+    good: set[str] = set()
+
+    def once(schema: Mapping[str, object]) -> None:
+        text = json.dumps(schema)
+        if text not in good:
+            check(schema)
+            good.add(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Draft202012Validator, "check_schema", staticmethod(once))
+        yield
 
 
 @pytest.hookimpl(wrapper=True)
