@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
-import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from opencode_mcp.settings import load_settings
 from tests.real.support.sandbox import REPOSITORY
-from tests_clients.support.home import RECIPES
+from tests.support.recipes import RECIPES, server_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,19 +24,6 @@ def file(request: pytest.FixtureRequest) -> Path:
     """Each recipe."""
     found: Path = request.param
     return found
-
-
-def server_of(file: Path) -> dict[str, Any]:
-    """Return what a recipe says of our server."""
-    text = file.read_text(encoding="utf-8")
-    if file.suffix == ".toml":
-        found: dict[str, Any] = tomllib.loads(text)["mcp_servers"]
-    else:
-        read = json.loads(text)
-        found = read.get("mcpServers") or read["servers"]
-    assert list(found) == ["opencode"]
-    server: dict[str, Any] = found["opencode"]
-    return server
 
 
 def test_each_client_has_its_three_recipes() -> None:

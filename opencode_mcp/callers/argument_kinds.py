@@ -6,6 +6,7 @@ descriptions are written for the model that fills them in.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -111,7 +112,7 @@ class Arguments(BaseModel):
     @classmethod
     def tool_schema(cls, **changes: dict[str, Any]) -> dict[str, Any]:
         """Return the input schema: no titles, no `null` branches; `changes` by property."""
-        schema = cls.model_json_schema(by_alias=True)
+        schema = cls._own_schema()
         properties = {
             name: _plain({**prop, **changes.get(name, {})})
             for name, prop in schema["properties"].items()
@@ -124,6 +125,12 @@ class Arguments(BaseModel):
         if "required" in schema:
             bare["required"] = schema["required"]
         return bare
+
+    @classmethod
+    @cache
+    def _own_schema(cls) -> dict[str, Any]:
+        """Return pydantic's schema, never to be changed: the same each time, and slow to make."""
+        return cls.model_json_schema(by_alias=True)
 
 
 def _plain(prop: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tests.real.support.sandbox import REPOSITORY, opencode_binary
 from tests.support.bridges import bare_env
 from tests.support.polling import eventually
 from tests.support.process_bridge import COMMAND
+from tests.support.recipes import RECIPES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from tests.real.support.opencode_server import OpencodeServer
 
 CLIENTS = REPOSITORY / ".cache" / "clients" / "node_modules"
-RECIPES = REPOSITORY / "examples" / "clients"
 #: one run of a client, on a machine ten times slower than a free one
 _RUN_S = 240.0
 #: our server goes within 9 s of its client (contract §4, ON_EXIT), and its OpenCode after it
