@@ -102,6 +102,7 @@ LONG = {
 def judges(monkeypatch: pytest.MonkeyPatch) -> JudgeProcess:
     """Give a judge that a busy machine does not put off."""
     monkeypatch.setattr(judge_process, "LIMIT_S", 100.0)
+    monkeypatch.setattr(judge_process, "CPU_S", 60.0)
     return JudgeProcess()
 
 
