@@ -18,4 +18,4 @@ __all__ = ["bridge", "bridges", "nothing_left", "project", "twin"]
 @pytest.fixture
 def command(bridges: Bridges) -> Command:
     """Give a way to type commands on the database that the test's servers use."""
-    return Command(bridges.attach_env(CLEANUP_TIMEOUT_SECONDS="4"))
+    return Command(bridges.attach_env(CLEANUP_TIMEOUT_SECONDS="20"))
