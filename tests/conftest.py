@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -45,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_PERSONAL_FOLDERS] = folders
     for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
         os.environ[f"XDG_{kind}_HOME"] = f"{folders}/{kind.lower()}"
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector never look again at what was imported and collected."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
