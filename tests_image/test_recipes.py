@@ -23,6 +23,8 @@ _LOGIN = {"nobody": {"type": "api", "key": "sk-of-a-test"}}
 #: what the agent finds of the two ways to give it a key. OpenCode knows what `cat` does, and would
 #: ask for leave outside of the project
 _LOOK = "(printenv ANTHROPIC_API_KEY OPENAI_API_KEY; grep . ~/.local/share/opencode/auth.json)"
+#: it is about the user
+_WITHOUT_A_KEY = {"docs/container.md-2"}
 _SHELLS = {"$(id -u):$(id -g)": "12345:12345"}
 _FENCED = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -51,9 +53,9 @@ def test_these_are_all() -> None:
     assert clients | {"README.md-1", "docs/container.md-1", "docs/container.md-2"} == {*DOCKER_RUNS}
 
 
-@pytest.mark.parametrize("arguments", DOCKER_RUNS.values(), ids=DOCKER_RUNS)
+@pytest.mark.parametrize("name", DOCKER_RUNS)
 async def test_a_client_that_runs_it_delegates_and_ends_with_the_key_it_gave(
-    arguments: list[str], volume: Path, workspace: Path, tmp_path: Path
+    name: str, volume: Path, workspace: Path, tmp_path: Path
 ) -> None:
     login = tmp_path / "auth.json"
     login.write_text(json.dumps(_LOGIN), encoding="utf-8")
@@ -63,12 +65,12 @@ async def test_a_client_that_runs_it_delegates_and_ends_with_the_key_it_gave(
         "/home/me/.local/share/opencode/auth.json": login,
         **dict.fromkeys(("$PWD", "${PWD}", "${workspaceFolder}", "/home/me/project"), workspace),
     }
-    words = [_SHELLS.get(word, word) for word in arguments]
+    words = [_SHELLS.get(word, word) for word in DOCKER_RUNS[name]]
     async with over_stdio(container_of(words, places, _KEYS), tmp_path / "log") as bridge:
         prompt = f"{bash(f'{_LOOK} > seen; true')}\nTHEN\nSAY:done"
         answer = await bridge.call("opencode", prompt=prompt)
         assert answer.status == "completed", answer.text
         assert answer.structured["directory"] == "/workspace"
         assert (await bridge.end(answer.session_id)).status == "ended"
-    gives_one = any("API_KEY" in word or "auth.json" in word for word in words)
-    assert ("sk-of-a-test" in (workspace / "seen").read_text(encoding="utf-8")) is gives_one
+    seen = (workspace / "seen").read_text(encoding="utf-8")
+    assert ("sk-of-a-test" in seen) is (name not in _WITHOUT_A_KEY)

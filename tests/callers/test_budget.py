@@ -53,6 +53,8 @@ _SHAPE = Draft202012Validator(output_schema())
 _NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 #: the longest id that a caller may send (contract §1)
 _LONGEST_ID = "ses_" + "a" * 196
+#: of a whole batch
+_LONGEST_IDS = [f"{_LONGEST_ID[:-2]}{n:02}" for n in range(16)]
 _ENGINE = cast("Engine", SimpleNamespace(clock=Clock()))
 
 #: what costs most: control characters take six characters each as JSON
@@ -257,18 +259,26 @@ def _batch(answers: list[str], shown: Shown) -> Result:
     return present_batch(_ENGINE, members, shown, wait_for="all", is_met=True)
 
 
+def _batch_of_16(verdict: Verdict | None, because: str | None = None, *, is_met: bool) -> Result:
+    """Return a batch of the longest ids, checked, in which all turns stand the same."""
+    shown = Shown(20_000)
+    members = []
+    for session_id in _LONGEST_IDS:
+        session = _session(session_id)
+        view = View(session, _turn(session.id), verdict, because)
+        members.append(Member(session.id, present_view(view, shown, now=_NOW), view))
+    result = present_batch(_ENGINE, members, shown, wait_for="all", is_met=is_met)
+    _check(result, spare=0)
+    return result
+
+
 def test_in_a_batch_errors_fit_whatever_they_are_made_of() -> None:
     """Ours: what stands beside an error's message takes room too."""
     failure = Failure("UPSTREAM_ERROR", "m" * 300, condition="😀" * 300)
     verdict = Verdict(TurnStatus.FAILED, failure=failure, answer="A" * 10_000)
-    members = []
-    for n in range(16):
-        session = _session(f"{_LONGEST_ID[:-2]}{n:02}")
-        view = View(session, _turn(session.id), verdict)
-        members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
-    result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=True)
-    _check(result, spare=0)
-    for entry in result.get("results", []):
+    result = _batch_of_16(verdict, is_met=True)
+    assert len(result["results"]) == len(_LONGEST_IDS)
+    for entry in result["results"]:
         assert entry["error"]["name"] == "UPSTREAM_ERROR"
         assert "condition" in entry["error"] or "error.condition" in entry["omittedFields"]
 
@@ -276,13 +286,7 @@ def test_in_a_batch_errors_fit_whatever_they_are_made_of() -> None:
 def test_in_a_batch_of_turns_that_all_retry_each_still_says_which_call_comes_next() -> None:
     retry = RemoteStatus(type="retry", message="😀" * 300)
     verdict = Verdict(TurnStatus.RUNNING, retry=retry)
-    members = []
-    for n in range(16):
-        session = _session(f"{_LONGEST_ID[:-2]}{n:02}")
-        view = View(session, _turn(session.id), verdict)
-        members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
-    result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=False)
-    _check(result, spare=0)
+    result = _batch_of_16(verdict, is_met=False)
     for entry in result["results"]:
         assert "OpenCode retries the provider: 😀" in entry["content"]
         assert "The turn goes on." in entry["content"]
@@ -291,17 +295,11 @@ def test_in_a_batch_of_turns_that_all_retry_each_still_says_which_call_comes_nex
 def test_in_a_batch_where_nothing_else_fits_each_session_is_named_with_where_there_is_more() -> (
     None
 ):
-    members = []
-    for n in range(16):
-        session = _session(f"{_LONGEST_ID[:-2]}{n:02}")
-        view = View(session, _turn(session.id), None, "😀" * 2_000)
-        members.append(Member(session.id, present_view(view, Shown(20_000), now=_NOW), view))
-    result = present_batch(_ENGINE, members, Shown(20_000), wait_for="all", is_met=False)
-    _check(result, spare=0)
-    assert result["pendingIds"] == [member.reference for member in members]
-    for member, entry in zip(members, result["results"], strict=True):
+    result = _batch_of_16(None, "😀" * 2_000, is_met=False)
+    assert result["pendingIds"] == _LONGEST_IDS
+    for session_id, entry in zip(_LONGEST_IDS, result["results"], strict=True):
         assert (entry["status"], entry["omittedFields"]) == ("unknown", ["content"])
-        assert member.reference in entry["content"]
+        assert session_id in entry["content"]
         assert "opencode-status" in entry["content"]
 
 

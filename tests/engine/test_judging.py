@@ -12,8 +12,9 @@ import pytest
 
 from opencode_mcp.engine import judge_process
 from opencode_mcp.engine.judge_process import JudgeProcess, NoJudgementError
-from opencode_mcp.engine.judging import check, judge
+from opencode_mcp.engine.judging import MEMORY_BYTES, check, judge
 from opencode_mcp.engine.schema_rules import PATH_CHARS
+from tests.real.support.sandbox import REPOSITORY
 
 ITEM = {
     "type": "object",
@@ -186,6 +187,13 @@ async def test_a_megabyte_of_values_is_judged(judges: JudgeProcess) -> None:
     assert len(text) > 1_000_000
     report = await judges.run(json.dumps(LIST), f"So:\n```json\n{text}\n```")
     assert report == {"status": "valid", "json": text}
+
+
+def test_the_bounds_in_the_documentation_are_the_real_ones() -> None:
+    page = (REPOSITORY / "docs" / "structured-output.md").read_text(encoding="utf-8")
+    cpu_s, limit_s = judge_process.CPU_S, judge_process.LIMIT_S
+    space = f"{MEMORY_BYTES // 1024**3} GiB of address space"
+    assert f"{cpu_s:g} s of processor time, {space}, {limit_s:g} s with the wait" in page
 
 
 def test_the_server_itself_never_loads_what_judges() -> None:
