@@ -233,14 +233,17 @@ async def test_an_attached_opencode_that_died_is_neither_replaced_nor_believed_t
         replaced = opencode_servers_of_home(sandbox.home)
         marker.kill()
         await own.start()
-        async with Witness(own.url, own.password, model) as witness:
-            await witness.busy(project)  # the first request in a folder may take seconds
-        again = await bridge.end(session_id)
+
+        async def again() -> str | None:  # as the answer says; a busy machine may need two calls
+            status = (await bridge.end(session_id)).status
+            return None if status == "ending" else status
+
+        ended = await eventually(again, what="the end is confirmed")
 
         assert (answer.is_error, answer.status) == (True, "ending")
         assert answer.structured.get("abortedRunningTurn") is not True
         assert replaced == []
-        assert again.status in {"ended", "not_found"}, "now, or on our own in the meantime"
+        assert ended in {"ended", "not_found"}, "by a call, or on our own between two"
         async with Witness(own.url, own.password, model) as witness:
             await witness.ended(session_id, project, marker=marker)
 
