@@ -288,7 +288,7 @@ async def test_after_a_restart_the_same_turn_is_judged_the_same(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     first = await bridges.attached(ON_EXIT="keep")
-    session_id = await first.begin(f"SLOW:40,50\n{block(VALUE)}", project, output_schema=SCHEMA)
+    session_id = await first.begin(f"SLOW:40,150\n{block(VALUE)}", project, output_schema=SCHEMA)
     await streaming(twin)
     await first.close()
     second = await bridges.attached(ON_EXIT="keep")
