@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine.reading import Tree, read_busy, read_tree
+from opencode_mcp.engine.together import together
 from opencode_mcp.engine.whose_data import refuse_foreign_data
 from opencode_mcp.errors import StaleSessionError
 from opencode_mcp.opencode_errors import OpencodeFailedError, OpencodeNotFoundError
@@ -49,7 +49,7 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
     """
     assert session.ending is not None  # noqa: S101 - the store gives ENDING rows one
     client = connection.client
-    grown, known = await asyncio.gather(
+    grown, known = await together(
         read_tree(client, session, timeout_s=budget.left_s()), _exists(client, session.id, budget)
     )
     if new := set(grown.ids) - set(tree.ids):
@@ -64,7 +64,7 @@ async def remove(  # noqa: PLR0913 - one step of the end procedure, with all it 
         await refuse_foreign_data(store, connection, session, budget.left_s)
     to_be_gone = tree.ids if session.ending.action is EndAction.DELETE else []
     left_s = budget.left_s()  # it may raise, and must not between the two
-    left, busy = await asyncio.gather(
+    left, busy = await together(
         _existing(client, to_be_gone, budget), read_busy(client, tree, timeout_s=left_s)
     )
     if left:
@@ -86,7 +86,7 @@ async def _delete_what_is_left(
 
 
 async def _existing(client: OpencodeClient, ids: list[str], budget: Budget) -> list[str]:
-    found = await asyncio.gather(*(_exists(client, one, budget) for one in ids))
+    found = await together(*(_exists(client, one, budget) for one in ids))
     return [one for one, is_there in zip(ids, found, strict=True) if is_there]
 
 
@@ -128,8 +128,6 @@ async def _confirm_quiet(
     """Make sure that nothing of the tree runs: a deleted session still can (facts 6.2, 6.3)."""
     while busy:
         left_s = budget.left_s()
-        await asyncio.gather(
-            *(client.abort(i, tree.directory_of[i], timeout_s=left_s) for i in busy)
-        )
+        await together(*(client.abort(i, tree.directory_of[i], timeout_s=left_s) for i in busy))
         await budget.pause(_RECHECK_S)
         busy = await read_busy(client, tree, timeout_s=budget.left_s())

@@ -6,7 +6,6 @@ ever seen busy, whether it is proven that nothing of the turn runs any more.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from opencode_mcp.engine.history import TurnHistory, read_turn
 from opencode_mcp.engine.outcome import Evidence, TurnStatus, Verdict, judge
 from opencode_mcp.engine.reading import read_asks, read_tree
 from opencode_mcp.engine.steps import is_finished_while_listed_as_busy
+from opencode_mcp.engine.together import together
 from opencode_mcp.engine.whose_data import refuse_foreign_data
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode_errors import OpencodeNotFoundError
@@ -103,7 +103,7 @@ class Observer:
         """
         client, session = self.connection.client, self.session
         try:
-            statuses, read = await asyncio.gather(
+            statuses, read = await together(
                 client.statuses(session.directory), self.history.read(client)
             )
         except OpencodeNotFoundError:

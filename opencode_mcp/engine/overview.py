@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.engine.quarantine import free_if_settled
 from opencode_mcp.engine.sharing import SharedReads
+from opencode_mcp.engine.together import together
 from opencode_mcp.errors import InstanceUnreachableError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode_errors import OpencodeError
@@ -141,7 +141,7 @@ class Overview:
         groups: dict[tuple[str, str], list[Session]] = {}
         for session in sessions:
             groups.setdefault((session.instance_id, session.directory), []).append(session)
-        lines = await asyncio.gather(*(self._group(group) for group in groups.values()))
+        lines = await together(*(self._group(group) for group in groups.values()))
         by_id = {line.session.id: line for group in lines for line in group}
         return [by_id[session.id] for session in sessions]
 
@@ -164,7 +164,7 @@ class Overview:
 
 
 async def _read_folder(connection: Connection, directory: str) -> FolderState:
-    statuses, permissions, questions = await asyncio.gather(
+    statuses, permissions, questions = await together(
         connection.client.statuses(directory),
         connection.client.permissions(directory),
         connection.client.questions(directory),

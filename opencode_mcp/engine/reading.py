@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opencode_mcp.engine.together import together
 from opencode_mcp.opencode_errors import OpencodeNotFoundError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def read_tree(client: OpencodeClient, session: Session, *, timeout_s: floa
     directory_of = {session.id: session.directory}
     level = [session.id]
     while level:
-        families = await asyncio.gather(*(_children(client, parent, timeout_s) for parent in level))
+        families = await together(*(_children(client, parent, timeout_s) for parent in level))
         level = []
         for child_id, directory in (pair for family in families for pair in family):
             if child_id not in directory_of:
@@ -57,7 +57,7 @@ async def _children(
 
 async def read_busy(client: OpencodeClient, tree: Tree, *, timeout_s: float | None) -> list[str]:
     """Return the ids of the tree that OpenCode's status lists: busy, or retrying."""
-    answers = await asyncio.gather(
+    answers = await together(
         *(client.statuses(directory, timeout_s=timeout_s) for directory in tree.directories)
     )
     listed = {session_id for answer in answers for session_id in answer}
@@ -84,9 +84,9 @@ class Asks:
 async def read_asks(client: OpencodeClient, tree: Tree, *, timeout_s: float | None) -> Asks:
     """Return the permissions and questions that wait in the tree."""
     directories = list(tree.directories)
-    permissions, questions = await asyncio.gather(
-        asyncio.gather(*(client.permissions(d, timeout_s=timeout_s) for d in directories)),
-        asyncio.gather(*(client.questions(d, timeout_s=timeout_s) for d in directories)),
+    permissions, questions = await together(
+        together(*(client.permissions(d, timeout_s=timeout_s) for d in directories)),
+        together(*(client.questions(d, timeout_s=timeout_s) for d in directories)),
     )
     return Asks(
         [ask for page in permissions for ask in page if ask.session_id in tree.directory_of],

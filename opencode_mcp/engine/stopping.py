@@ -7,12 +7,12 @@ and lists, since a 200 from an abort proves nothing.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opencode_mcp.engine import telling
 from opencode_mcp.engine.reading import Asks, Tree, read_asks, read_busy, read_tree
+from opencode_mcp.engine.together import together
 from opencode_mcp.opencode_errors import (
     OpencodeFailedError,
     OpencodeNotFoundError,
@@ -122,14 +122,14 @@ async def _look(
     """Read tree, status and asks at once; children may appear while we are at it."""
     left_s = budget.left_s()
     known = stopped.tree
-    tree, busy, asks = await asyncio.gather(
+    tree, busy, asks = await together(
         read_tree(client, session, timeout_s=left_s),
         read_busy(client, known, timeout_s=left_s),
         read_asks(client, known, timeout_s=left_s),
     )
     if set(tree.ids) - set(known.ids):
         stopped.tree = Tree({**known.directory_of, **tree.directory_of})
-        busy, asks = await asyncio.gather(
+        busy, asks = await together(
             read_busy(client, stopped.tree, timeout_s=left_s),
             read_asks(client, stopped.tree, timeout_s=left_s),
         )

@@ -6,7 +6,6 @@ acts on it, a prompt is never sent twice, and no turn starts beside another one.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +18,7 @@ from opencode_mcp.engine.reading import Tree, read_asks, read_tree
 from opencode_mcp.engine.recovery import TOKEN_KEY, find_start
 from opencode_mcp.engine.sandboxes import denied_permissions
 from opencode_mcp.engine.submitting import Submitter
+from opencode_mcp.engine.together import together
 from opencode_mcp.errors import RunCapacityError, SessionBusyError, StaleSessionError
 from opencode_mcp.lifecycle import Phase
 from opencode_mcp.log_events import concerning
@@ -250,7 +250,7 @@ class Turns:
             keeper = None  # it knows nothing of the newest turn
         running = self._keepers.is_submitting(session.id)
         running |= keeper is not None and not keeper.verdict.is_over
-        statuses, tree = await asyncio.gather(
+        statuses, tree = await together(
             client.statuses(session.directory), read_tree(client, session, timeout_s=None)
         )
         if not running and session.id not in statuses and keeper is None and not moved:

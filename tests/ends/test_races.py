@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.ends.scene import waits
 from tests.real.support.sandbox import write_project
 from tests.real.support.scripts import bash
-from tests.turns.reading import nothing_runs, streaming
+from tests.turns.reading import held, nothing_runs, streaming
 from tests.twin import Hang, Restart
 from tests.worker import ASK
 
@@ -207,10 +207,11 @@ async def test_two_ends_at_once_with_other_actions(
 async def test_a_turn_that_completes_as_its_session_is_ended_is_told_as_it_was(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    session_id = await bridge.begin("SLOW:20,2", project)
-    await streaming(twin)
-    race = Race(bridge, twin, session_id)
-    await race.begin(ABORT)
+    with held(twin):
+        session_id = await bridge.begin("SAY:to the end", project)
+        await streaming(twin)
+        race = Race(bridge, twin, session_id)
+        await race.begin(ABORT)
     await nothing_runs(twin)  # it has completed
     ended = await race.finish_well()
     assert ended.structured["abortedRunningTurn"] is False

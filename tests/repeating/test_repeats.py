@@ -12,7 +12,7 @@ from opencode_mcp.engine import repeating
 from tests.repeating.repeats import ID, ask, change, claimed, replayed, reply, row_of, turn_of
 from tests.support.polling import eventually
 from tests.turns.cancels import ENDLESS, running
-from tests.turns.reading import only_session, said, settled_end, submissions
+from tests.turns.reading import held, only_session, said, settled_end, submissions
 from tests.twin import Hang, Refuse, Reset, Status
 
 if TYPE_CHECKING:
@@ -72,12 +72,13 @@ async def test_without_a_request_id_nothing_is_said_of_one(bridge: Bridge, proje
 async def test_a_repeat_of_a_turn_that_runs_watches_it_for_its_own_time(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    first = await ask(bridge, "SLOW:40,1", project, wait_seconds=0)
-    running_still = await ask(bridge, "SLOW:40,1", project, wait_seconds=0)
-    over = await ask(bridge, "SLOW:40,1", project, wait_seconds=30)
+    with held(twin):
+        first = await ask(bridge, "SAY:told", project, wait_seconds=0)
+        running_still = await ask(bridge, "SAY:told", project, wait_seconds=0)
+    over = await ask(bridge, "SAY:told", project, wait_seconds=30)
 
     assert [answer.status for answer in (first, running_still)] == ["running", "running"]
-    assert (over.status, "w39" in over.text, replayed(over)) == ("completed", True, True)
+    assert (over.status, "told" in over.text, replayed(over)) == ("completed", True, True)
     assert len(submissions(twin)) == 1
 
 
@@ -312,13 +313,14 @@ async def test_a_repeat_after_a_restart_joins_the_turn_that_ran_on(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     one = await bridges.attached(ON_EXIT="keep")
-    first = await ask(one, "SLOW:40,1", project, wait_seconds=0)
-    await one.close()
-    two = await bridges.attached()
-    again = await ask(two, "SLOW:40,1", project, wait_seconds=30)
+    with held(twin):
+        first = await ask(one, "SAY:told", project, wait_seconds=0)
+        await one.close()
+        two = await bridges.attached()
+    again = await ask(two, "SAY:told", project, wait_seconds=30)
 
     assert turn_of(again) == turn_of(first)
-    assert (again.status, "w39" in again.text, replayed(again)) == ("completed", True, True)
+    assert (again.status, "told" in again.text, replayed(again)) == ("completed", True, True)
     assert len(submissions(twin)) == 1
 
 

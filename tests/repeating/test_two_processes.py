@@ -11,7 +11,7 @@ from opencode_mcp.engine import repeating
 from tests.repeating.repeats import ID, ask, change, claimed, replayed, row_of, turn_of
 from tests.support.victim import Errand, Victim, run
 from tests.turns.cancels import ENDLESS
-from tests.turns.reading import streaming, submissions
+from tests.turns.reading import held, streaming, submissions
 from tests.twin import Hang
 
 if TYPE_CHECKING:
@@ -58,11 +58,15 @@ async def test_a_turn_that_another_process_keeps_is_watched_to_its_end(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     one, two = await bridges.attached(), await bridges.attached()
-    first = await ask(one, "SLOW:40,1", project, wait_seconds=0)
-    again = await ask(two, "SLOW:40,1", project, wait_seconds=30)
+    with held(twin):
+        first = await ask(one, "SAY:told", project, wait_seconds=0)
+        watching = asyncio.create_task(ask(two, "SAY:told", project, wait_seconds=30))
+        await asyncio.wait({watching}, timeout=0.3)
+        assert not watching.done(), "it does not answer before the turn is over"
+    again = await watching
 
     assert turn_of(again) == turn_of(first)
-    assert (again.status, "w39" in again.text, replayed(again)) == ("completed", True, True)
+    assert (again.status, "told" in again.text, replayed(again)) == ("completed", True, True)
     assert len(submissions(twin)) == 1
 
 

@@ -15,7 +15,7 @@ from tests.telling.day import live_through
 from tests.telling.lines import CALL_IDS
 from tests.telling.scraping import scrape
 from tests.turns.kills import killed_with_a_turn
-from tests.turns.reading import streaming
+from tests.turns.reading import held, streaming
 from tests.twin import Reset, Status
 
 if TYPE_CHECKING:
@@ -205,8 +205,9 @@ async def test_a_turn_is_told_of_by_its_own_process_alone(
     log: Log, bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     first, second = await bridges.attached(), await bridges.attached()
-    session_id = await first.begin("SLOW:20,10", project)
-    await streaming(twin)
+    with held(twin):
+        session_id = await first.begin("SAY:told", project)
+        await streaming(twin)
     await second.call("opencode-status", sessionId=session_id, wait_seconds=20)
     await first.settled(session_id)
     assert len(log.of("turn_over")) == 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.support.polling import eventually, steadily
 from tests.twin import Body
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.support.bridge import Answer, Bridge
     from tests.twin import Planned, Twin
 
@@ -44,6 +47,16 @@ async def streaming(twin: Twin, count: int = 1) -> None:
         return len(twin.model.open_streams) == count
 
     await eventually(check, within_s=10, what=f"{count} answers are streamed")
+
+
+@contextmanager
+def held(twin: Twin) -> Iterator[None]:
+    """Keep every answer from ending meanwhile: what is done, is done in the middle of a turn."""
+    twin.model.goes_on.clear()
+    try:
+        yield
+    finally:
+        twin.model.goes_on.set()
 
 
 async def settled_end(bridge: Bridge, session_id: str, *, within_s: float = 15) -> Answer:

@@ -16,7 +16,7 @@ from tests.turns.cancels import (
     stays_quiet,
     verdict,
 )
-from tests.turns.reading import always_busy, only_session, streaming
+from tests.turns.reading import always_busy, held, only_session, streaming
 from tests.twin import Hang, Pace, Reset, Status
 
 if TYPE_CHECKING:
@@ -128,10 +128,11 @@ async def test_a_session_that_stays_busy_after_its_answer_can_be_freed(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Case B07: the answer stays what it is, and an abort goes out all the same."""
-    call = asyncio.create_task(bridge.start("SLOW:20,1", project))
-    await streaming(twin)
-    session_id = only_session(twin)
-    busy = always_busy(twin, session_id)
+    with held(twin):
+        call = asyncio.create_task(bridge.start("SAY:told", project))
+        await streaming(twin)
+        session_id = only_session(twin)
+        busy = always_busy(twin, session_id)
     assert (await call).status == "completed"
     before = len(twin.requests)
     answer = await cancel(bridge, session_id, wait_ms=0)

@@ -20,7 +20,7 @@ from opencode_mcp.engine.structured import MAX_ANSWER_CHARS, Structures
 from opencode_mcp.errors import OutputUnavailableError
 from tests.store.make import a_turn
 from tests.support.polling import eventually
-from tests.turns.reading import streaming
+from tests.turns.reading import held, streaming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -288,9 +288,10 @@ async def test_after_a_restart_the_same_turn_is_judged_the_same(
     bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     first = await bridges.attached(ON_EXIT="keep")
-    session_id = await first.begin(f"SLOW:40,150\n{block(VALUE)}", project, output_schema=SCHEMA)
-    await streaming(twin)
-    await first.close()
+    with held(twin):
+        session_id = await first.begin(block(VALUE), project, output_schema=SCHEMA)
+        await streaming(twin)
+        await first.close()
     second = await bridges.attached(ON_EXIT="keep")
     answer = await second.call("opencode-status", sessionId=session_id, wait_seconds=30)
     await second.close()

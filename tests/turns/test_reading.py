@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.polling import eventually
-from tests.turns.reading import always_busy, only_session, streaming, submissions
+from tests.turns.reading import always_busy, held, only_session, streaming, submissions
 from tests.twin import Body, Drip, Hang, Reset, Status, Truncate
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(
     bridge: Bridge, twin: Twin, project: Path, read: str, fault: str
 ) -> None:
     """Three times in a row, in the middle of a turn: the turn is neither lost nor given up."""
-    call = asyncio.create_task(bridge.start("SLOW:20,1", project))
-    await streaming(twin)
-    planned = twin.fail(FAULTS[fault], path=READS[read], times=3)
+    with held(twin):
+        call = asyncio.create_task(bridge.start("SLOW:20,1", project))
+        await streaming(twin)
+        planned = twin.fail(FAULTS[fault], path=READS[read], times=3)
     answer = await call
     planned.release()
     if answer.status != "completed":
@@ -84,16 +85,17 @@ async def test_the_answer_is_given_although_the_status_stays_busy(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Case B07, for ever: the answer after a settle time; a reply is refused, an end works."""
-    call = asyncio.create_task(bridge.start("SLOW:20,1", project, wait_seconds=20))
-    await streaming(twin)
-    session_id = only_session(twin)
-    busy = always_busy(twin, session_id)
+    with held(twin):
+        call = asyncio.create_task(bridge.start("SAY:told", project, wait_seconds=20))
+        await streaming(twin)
+        session_id = only_session(twin)
+        busy = always_busy(twin, session_id)
     answer = await call
     refused = await bridge.call("opencode-reply", sessionId=session_id, prompt="SAY:no")
     busy.release()
     ended = await bridge.end(session_id)
 
-    assert (answer.status, "w19" in answer.text) == ("completed", True)
+    assert (answer.status, "told" in answer.text) == ("completed", True)
     assert answer.structured["warnings"], "it says that OpenCode still calls it busy"
     assert refused.error == "SESSION_BUSY"
     assert "opencode-end" in refused.text
@@ -195,8 +197,9 @@ async def test_a_hung_opencode_does_not_hang_the_look_at_it(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     """Contract §3: `unknown` is no error, and the turn is not given up."""
-    session_id = await bridge.begin("SLOW:20,1", project)
-    hung = twin.fail(Hang(), times=None)
+    with held(twin):
+        session_id = await bridge.begin("SAY:told", project)
+        hung = twin.fail(Hang(), times=None)
     began = time.monotonic()
     status = await bridge.status(session_id)
     took_s = time.monotonic() - began
@@ -205,20 +208,21 @@ async def test_a_hung_opencode_does_not_hang_the_look_at_it(
 
     assert (status.status, status.is_error) == ("unknown", False)
     assert took_s < 8
-    assert (settled.status, "w19" in settled.text) == ("completed", True)
+    assert (settled.status, "told" in settled.text) == ("completed", True)
 
 
 async def test_a_turn_goes_on_through_a_hang_and_is_answered_after_it(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
-    call = asyncio.create_task(bridge.start("SLOW:20,1", project))
-    await streaming(twin)
-    hung = twin.fail(Hang(), path=r"^/(session|permission|question)", times=None)
-    await eventually(lambda: _reached(hung), within_s=10, what="it was asked while it hung")
+    with held(twin):
+        call = asyncio.create_task(bridge.start("SAY:told", project))
+        await streaming(twin)
+        hung = twin.fail(Hang(), path=r"^/(session|permission|question)", times=None)
+        await eventually(lambda: _reached(hung), what="it was asked while it hung")
     hung.release()
     answer = await call
 
-    assert (answer.status, "w19" in answer.text) == ("completed", True)
+    assert (answer.status, "told" in answer.text) == ("completed", True)
 
 
 async def _reached(planned: Planned) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.disk import Disk
 from tests.support.polling import eventually
-from tests.turns.reading import streaming, submissions
+from tests.turns.reading import held, streaming, submissions
 from tests.twin import Hang
 
 if TYPE_CHECKING:
@@ -256,9 +256,10 @@ async def test_a_turn_that_ends_while_the_disk_is_full_is_crossed_out_later(
     disk: Disk, bridges: Bridges, twin: Twin, project: Path
 ) -> None:
     bridge = await bridges.attached(MAX_RUNNING_TURNS="1")
-    session_id = await bridge.begin("SLOW:20,1", project)
-    await streaming(twin)
-    disk.room = 0
+    with held(twin):
+        session_id = await bridge.begin("SAY:told", project)
+        await streaming(twin)
+        disk.room = 0
     settled = await bridge.settled(session_id)
     disk.room = None
 

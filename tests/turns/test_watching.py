@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.callers import progress
 from tests.support.polling import eventually, steadily
-from tests.turns.reading import streaming
+from tests.turns.reading import held, streaming
 from tests.twin import Status
 
 if TYPE_CHECKING:
@@ -124,8 +124,9 @@ async def test_a_batch_is_ready_when_any_has_news(
     bridge: Bridge, twin: Twin, project: Path
 ) -> None:
     long = await bridge.begin(ENDLESS, project)
-    short = await bridge.begin("SLOW:20,1", project)
-    await streaming(twin, count=2)
+    with held(twin):
+        short = await bridge.begin("SLOW:20,20", project)
+        await streaming(twin, count=2)
     answer = await bridge.call("opencode-status", ids=[long, short], wait_seconds=30)
     said = answer.structured
     assert (said["kind"], said["status"], said["reason"]) == ("batch", "ready", "condition")

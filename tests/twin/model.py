@@ -79,11 +79,17 @@ class MalformedError(Exception):
 
 
 class Model:
-    """Answers by script. `speed` multiplies the words per second of a `SLOW`."""
+    """Answers by script. `speed` multiplies the words per second of a `SLOW`.
+
+    While `goes_on` is cleared, answers that were begun say nothing more and do not end: whatever
+    is done meanwhile is done in the middle of a turn, however slow the machine is.
+    """
 
     def __init__(self, speed: float) -> None:
         self.requests: list[ModelRequest] = []
         self.speed = speed
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
         self._refusals: Counter[tuple[str | None, str, int]] = Counter()
 
     @property
@@ -138,6 +144,7 @@ class Model:
                     raise ProviderError(_RESET, None, None)
                 case _:
                     await _get_stuck(name)
+        await self.goes_on.wait()
         usual = "tool_calls" if "TOOL" in words else "stop"
         finish = dict(step).get("FINISH", usual).strip()
         request.outcome = "done"
@@ -148,6 +155,7 @@ class Model:
         pause_s = 1 / (float(rate) if rate else _WORDS_PER_SECOND) / self.speed
         next_at = asyncio.get_running_loop().time()
         for number in range(int(count)):
+            await self.goes_on.wait()
             yield Text(f"w{number} ")
             next_at += pause_s  # a late word does not make the next one late
             await asyncio.sleep(next_at - asyncio.get_running_loop().time())
