@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import Comparison, Stopwatch, alternate
@@ -29,12 +30,12 @@ async def answer_page(
     named: dict[str, Any] = {"sessionId": session_id, "turn": 1}
     first = await client.call_tool_mcp("opencode-output", named)
     pinned = {**named, "snapshot-id": (first.structured_content or {})["snapshotId"]}
-    count = 0
+    offsets = itertools.cycle(_OFFSETS)
+    offset = 0
 
     async def ours(asked: dict[str, Any]) -> float:
-        nonlocal count
-        count += 1
-        offset = _OFFSETS[count % len(_OFFSETS)]
+        nonlocal offset
+        offset = next(offsets)
         watch = Stopwatch()
         answer = await client.call_tool_mcp("opencode-output", {**asked, "offset": offset})
         ms = watch.ms
@@ -42,10 +43,8 @@ async def answer_page(
         return ms
 
     async def by_hand() -> float:
-        offset = _OFFSETS[count % len(_OFFSETS)]
         watch = Stopwatch()
-        text = await hand.answer(session_id)
-        page = text[offset : offset + _PAGE]
+        page = (await hand.answer(session_id))[offset : offset + _PAGE]
         ms = watch.ms
         _check(page, offset)
         return ms

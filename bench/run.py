@@ -35,6 +35,8 @@ from tests.support.bridges import bare_env
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcp_types import CallToolResult
+
 _TIMES = int(os.environ.get("TIMES", "30"))
 _OURS = [sys.executable, "-m", "opencode_mcp"]
 _BARE = [sys.executable, "-m", "bench.bare_server"]
@@ -82,25 +84,26 @@ async def _one_by_one(
 
     async def our_end() -> float:
         watch = Stopwatch()
-        answer = await client.call_tool_mcp("opencode-end", {"sessionId": mine.pop()})
-        if (answer.structured_content or {})["status"] != "ended":
-            message = f"not ended: {answer.structured_content}"
-            raise RuntimeError(message)
+        _check_ended(await client.call_tool_mcp("opencode-end", {"sessionId": mine.pop()}))
         return watch.ms
+
+    async def end_by_hand() -> float:
+        return await hand.end(theirs.pop())
 
     measures = (
         ("short turn through opencode ÷ by hand", our_turn, turn_by_hand, 1.05),
-        (
-            "opencode-end of an idle session ÷ by hand",
-            our_end,
-            lambda: hand.end(theirs.pop()),
-            1.15,
-        ),
+        ("opencode-end of an idle session ÷ by hand", our_end, end_by_hand, 1.15),
     )
     return [
         await alternate(name, ours, by_hand, times=_TIMES, allowed=allowed)
         for name, ours, by_hand, allowed in measures
     ]
+
+
+def _check_ended(answer: CallToolResult) -> None:
+    if (answer.structured_content or {})["status"] != "ended":
+        message = f"not ended: {answer.structured_content}"
+        raise RuntimeError(message)
 
 
 async def _with_others(environ: Mapping[str, str], base: Path) -> list[Comparison]:

@@ -28,7 +28,7 @@ from opencode_mcp.settings import child_environment
 from opencode_mcp.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Coroutine, Mapping
 
     from opencode_mcp.engine.attaching import AttachSettings
     from opencode_mcp.engine.engine import Engine
@@ -273,21 +273,26 @@ async def open_runtime(
             closing=closing or Closing(clock),
             carries_on=carries_on,
         )
-        background: set[asyncio.Task[None]] = set()
         if carries_on:
             _tell_started(settings)
-            background = {
-                asyncio.create_task(runtime.resume(), name="resume"),
-                asyncio.create_task(keep_purging(store, settings.tombstone_days, clock)),
-            }
+            purging = keep_purging(store, settings.tombstone_days, clock)
+            await stack.enter_async_context(_in_background(runtime.resume(), purging))
         try:
             yield runtime
         finally:
             runtime.closing.begin(refuse=True)
-            for task in background:
-                task.cancel()
-            if background:
-                await asyncio.wait(background)
+
+
+@asynccontextmanager
+async def _in_background(*works: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Do `works` until the block is left."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def _tell_started(settings: Settings) -> None:

@@ -60,15 +60,20 @@ async def serve_stdio(settings: Settings, environ: Mapping[str, str]) -> None:
     async with open_runtime(settings, environ, leaving.closing) as runtime:
         server = build_server(runtime)
         serving = asyncio.create_task(server.run_stdio_async(show_banner=False), name="stdio")
-        asked = asyncio.create_task(leaving.closing.wait(), name="exit")
-        await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
-        leaving.begin(refuse=False)
-        await asyncio.wait({serving}, timeout=leaving.closing.left_s(WRITTEN_BY_S + _SEEN_S))
-        asked.cancel()
+        await _until_left(serving, leaving)
     if not serving.done():  # a client that does not read: its thread cannot be interrupted
         tell(log, Event.CLIENT_DEAF)
         go()
     serving.result()
+
+
+async def _until_left(serving: asyncio.Task[None], leaving: Exit) -> None:
+    """Wait until the library has served all, or must have."""
+    asked = asyncio.create_task(leaving.closing.wait(), name="exit")
+    await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+    leaving.begin(refuse=False)
+    await asyncio.wait({serving}, timeout=leaving.closing.left_s(WRITTEN_BY_S + _SEEN_S))
+    asked.cancel()
 
 
 class _Offer:

@@ -80,13 +80,7 @@ class Engine:
         self._canceller = Canceller(
             store=store, instances=instances, keepers=self._keepers, clock=clock, closing=closing
         )
-        self._turns = Turns(
-            store=store,
-            instances=instances,
-            keepers=self._keepers,
-            clock=clock,
-            capacity=limits.capacity,
-        )
+        self._turns = self._new_turns()
         #: which call owns a turn, also where several have one request-id
         self.owning = self._new_owning()
         leases = Leases(store=store, clock=clock, holder=holder, is_dead=is_dead_holder)
@@ -101,6 +95,15 @@ class Engine:
             is_dead_holder=is_dead_holder,
             approval_timeout_s=self.limits.approval_timeout_s,
             loop_limit=self.limits.response_loop_limit,
+        )
+
+    def _new_turns(self) -> Turns:
+        return Turns(
+            store=self._store,
+            instances=self._instances,
+            keepers=self._keepers,
+            clock=self.clock,
+            capacity=self.limits.capacity,
         )
 
     def _new_owning(self) -> Owning:

@@ -49,15 +49,12 @@ class Turns(Part):
         if session.phase is not Phase.ACTIVE:
             msg = f"session {session.id} is {session.phase}: no new turn"
             raise StaleSessionError(msg)
-        options = {
-            "model": model,
-            "agent": agent,
-            "variant": variant,
-            "developer_instructions": developer_instructions,
-        }
-        given: dict[str, Any] = {
-            name: value for name, value in options.items() if value is not None
-        }
+        given = _given(
+            model=model,
+            agent=agent,
+            variant=variant,
+            developer_instructions=developer_instructions,
+        )
         new = replace(session, updated_at=self._clock.now(), turn_count=turn.number, **given)
 
         async def work(write: Transaction) -> Session:
@@ -157,3 +154,7 @@ class Turns(Part):
 
 def _found(row: sqlite3.Row | None) -> Turn | None:
     return turn_of(row) if row else None
+
+
+def _given(**options: str | None) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

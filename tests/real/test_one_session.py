@@ -146,9 +146,7 @@ async def test_options_reach_opencode_and_last_for_the_session(
     assert "DEVELOPER-RULES" not in str(third.body["messages"][0])
     assert (started.structured["model"], started.structured["agent"]) == ("scripted/two", "plan")
     assert (changed.structured["model"], changed.structured["agent"]) == ("scripted/one", "build")
-    session = await witness.session(session_id)
-    assert session is not None
-    assert session["title"] == "Titled"
+    assert (await witness.session(session_id) or {})["title"] == "Titled"
 
 
 async def test_what_the_turn_did_is_told(bridge: Bridge, project: Path) -> None:
