@@ -97,10 +97,23 @@ def test_every_name_in_a_text_exists(tools: list[Tool]) -> None:
     for where, text in _texts(tools):
         for word in re.findall(r"`([^`]+)`", text):
             assert word in known, f"{where}: {word}"
+        for word in re.findall(r"(?<![\w-])[a-z]+(?:-[a-z]+)+(?![\w-])", text):
+            assert word in known | {"sub-sessions"}, f"{where}: {word}"
         for word in re.findall(r"\bopencode(?:-[a-z]+)+", text):
             assert word in NAMES, f"{where}: {word}"
         for word in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text):
             assert word in _error_names(), f"{where}: {word}"
+
+
+def test_a_value_that_a_text_explains_is_one_that_may_be_given(tools: list[Tool]) -> None:
+    """As in "never: rejected at once"; what is renamed would lead astray."""
+    explained = 0
+    for tool in tools:
+        for name, prop in _properties(tool).items():
+            found = set(re.findall(r"(?:^|[.;] )`?([a-z-]+)`?: ", prop["description"]))
+            assert found <= set(prop.get("enum", [])), f"{tool.name} {name}"
+            explained += len(found)
+    assert explained > 10
 
 
 def test_every_number_in_a_text_is_the_real_one(tools: list[Tool]) -> None:
