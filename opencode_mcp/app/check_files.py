@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opencode_mcp.app.findings import Finding, ok, problem, skipped, warning
+from opencode_mcp.counting import counted
 from opencode_mcp.errors import StoreError
 from opencode_mcp.opencode.locks import locking_works
 from opencode_mcp.records import ANONYMOUS, LOCAL
@@ -70,7 +71,7 @@ def _unusable(path: Path, found: Inspection, newest: int) -> Finding | None:
 
 
 def _usable(path: Path, found: Inspection, newest: int) -> Finding:
-    text = f"{path}: schema {found.schema}, {found.sessions or 0} sessions"
+    text = f"{path}: schema {found.schema}, {counted(found.sessions or 0, 'session')}"
     if found.endings:
         text += f" ({found.endings} waiting for their end to be confirmed)"
     if found.schema < newest:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.sizing import clip_message
 from opencode_mcp.callers.wording import next_call
+from opencode_mcp.counting import happened
 from opencode_mcp.errors import CallerError, OpencodeMcpError
 from opencode_mcp.opencode_errors import OpencodeError
 
@@ -28,16 +29,16 @@ def present_end(end: Ended, *, elapsed_ms: int) -> Result:
         hint = "Deleted and confirmed: OpenCode does not know it any more."
     took = [
         "the running turn was stopped" if end.aborted_running_turn else "",
-        f"{end.rejected_permissions} permissions rejected" if end.rejected_permissions else "",
-        f"{end.rejected_questions} questions rejected" if end.rejected_questions else "",
-        f"{end.ended_subsessions} sub-sessions ended" if end.ended_subsessions else "",
+        happened(end.rejected_permissions, "permission", "rejected"),
+        happened(end.rejected_questions, "question", "rejected"),
+        happened(end.ended_subsessions, "sub-session", "ended"),
     ]
-    facts = "; ".join(fact for fact in took if fact)
+    facts = "; ".join(filter(None, took))
     text = f"session {end.session_id} · status: ended ({end.action.value})."
     return {
         "kind": "end",
         "status": "ended",
-        "content": f"{text} {facts + '. ' if facts else ''}{hint}",
+        "content": f"{text} {facts[:1].upper()}{facts[1:]}{'. ' if facts else ''}{hint}",
         "sessionId": end.session_id,
         "threadId": end.session_id,
         "action": end.action.value,

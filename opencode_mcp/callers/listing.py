@@ -16,6 +16,7 @@ from opencode_mcp.callers.sizing import (
     short_line,
     text_size,
 )
+from opencode_mcp.counting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def present_page(  # noqa: PLR0913 - a page, and how it is to be shown
     room = FITTED_CHARS - NOTES_CHARS - _FRAME_CHARS
     kept = fitting(rows, room, lambda row: text_size(row[0]) + serialized_size(row[1]) + 2)
     following = offset + len(kept)
-    heading = f"{total} tracked sessions" + (f", from {offset}" if offset else "")
+    heading = counted(total, "tracked session") + (f", from {offset}" if offset else "")
     text = [heading + ("" if total else ": start one with opencode"), *(row for row, _ in kept)]
     if following < total:
         text.append(f"More with offset {following}.")
@@ -72,7 +73,7 @@ def _row(line: Line, *, owners: bool) -> str:
     session = line.session
     about = short_line(session.title or session.directory, _TITLE_CHARS)
     whose = f" · {session.owner}" if owners else ""
-    return f"{session.id} · {line.status} · {session.turn_count} turns · {about}{whose}"
+    return f"{session.id} · {line.status} · {counted(session.turn_count, 'turn')} · {about}{whose}"
 
 
 def _listed(line: Line, owners: bool, is_compact: bool) -> Listed:  # noqa: FBT001 - private

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opencode_mcp.callers.asks import told_in_text
+from opencode_mcp.counting import counted
 from opencode_mcp.engine.outcome import TurnStatus
 from opencode_mcp.errors import InstanceUnreachableError
 from opencode_mcp.opencode_errors import (
@@ -102,7 +103,7 @@ def notes(result: Result, verdict: Verdict, warnings: Sequence[Warned]) -> list[
         if verdict.resend_safety == "inspect_effects":
             lines.append(_INSPECT)
     elif verdict.status is TurnStatus.COMPLETED and not verdict.answer.strip():
-        lines.append(f"(no text; {len(verdict.tool_calls)} tool calls)")
+        lines.append(f"(no text; {counted(len(verdict.tool_calls), 'tool call')})")
     lines.extend(f"Warning {warning['code']}: {warning['message']}" for warning in warnings)
     lines.extend(told_in_text(ask) for ask in result.get("pendingApprovals", []))
     if "message" in result.get("upstreamRetry", {}):

@@ -12,12 +12,12 @@ import click
 from opencode_mcp.cli.screen import (
     EXIT_FAILED,
     EXIT_USAGE,
-    counted,
     print_findings,
     print_json,
     progress,
 )
 from opencode_mcp.cli.settings_options import SettingsCommand, load_or_raise, takes_settings
+from opencode_mcp.counting import counted
 from opencode_mcp.errors import ConfigError
 from opencode_mcp.logs import configure_logging
 

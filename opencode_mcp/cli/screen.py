@@ -137,11 +137,6 @@ def age(since: timedelta) -> str:
     return f"{seconds} s"
 
 
-def counted(number: int, what: str) -> str:
-    """Return "1 session", "2 sessions"."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[str], None]]:
     """Show on standard error that something takes its time; call the yielded function for news.

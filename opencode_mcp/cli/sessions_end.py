@@ -11,13 +11,13 @@ import click
 from opencode_mcp.cli.screen import (
     EXIT_FAILED,
     EXIT_NOT_FOUND,
-    counted,
     note,
     print_json,
     progress,
 )
 from opencode_mcp.cli.sessions_look import unknown
 from opencode_mcp.cli.visiting import OPERATOR
+from opencode_mcp.counting import counted, happened
 from opencode_mcp.engine.ends import Ended, Unconfirmed, how_it_ended
 from opencode_mcp.errors import (
     EndConflictError,
@@ -130,15 +130,11 @@ def _sentence(end: Json) -> str:
     did = "deleted" if end["action"] == "delete" else "archived"
     took = [
         "its running turn was stopped" if end["abortedRunningTurn"] else "",
-        _count(end["rejectedPermissions"], "permission", "rejected"),
-        _count(end["rejectedQuestions"], "question", "rejected"),
-        _count(end["endedSubsessions"], "sub-session", "ended"),
+        happened(end["rejectedPermissions"], "permission", "rejected"),
+        happened(end["rejectedQuestions"], "question", "rejected"),
+        happened(end["endedSubsessions"], "sub-session", "ended"),
     ]
     return "; ".join([f"{session_id} ended: {did} and confirmed", *filter(None, took)])
-
-
-def _count(number: int, what: str, how: str) -> str:
-    return f"{counted(number, what)} {how}" if number else ""
 
 
 async def _tell(runtime: Runtime, references: Sequence[str], news: Callable[[str], None]) -> None:

@@ -9,7 +9,6 @@ from opencode_mcp.callers.presenting import ending_state
 from opencode_mcp.cli.screen import (
     EXIT_NOT_FOUND,
     age,
-    counted,
     note,
     print_facts,
     print_json,
@@ -17,6 +16,7 @@ from opencode_mcp.cli.screen import (
 )
 from opencode_mcp.cli.visiting import OPERATOR
 from opencode_mcp.clock import Clock
+from opencode_mcp.counting import counted
 from opencode_mcp.engine.ends import is_given_up
 from opencode_mcp.errors import SessionNotFoundError
 

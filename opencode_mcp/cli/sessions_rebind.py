@@ -13,10 +13,10 @@ from opencode_mcp.cli.screen import (
     EXIT_FAILED,
     EXIT_NOT_FOUND,
     EXIT_USAGE,
-    counted,
     note,
     print_json,
 )
+from opencode_mcp.counting import counted
 from opencode_mcp.engine.operating import Place
 from opencode_mcp.settings_values import server_url
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from opencode_mcp.counting import counted
 from opencode_mcp.errors import InvalidArgumentError
 from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
 from opencode_mcp.opencode_errors import OpencodeError, OpencodeFailedError, OpencodeNotFoundError
@@ -65,8 +66,8 @@ def check_fits(ask: Ask, answer: Answer) -> None:
 def _check_answers(ask: QuestionRequest, answers: Sequence[Sequence[str]]) -> None:
     if len(answers) != len(ask.questions):
         _refuse(
-            f"answers: {ask.id} has {len(ask.questions)} questions, and {len(answers)} answers"
-            " were given: one list for each question, in their order"
+            f"answers: {ask.id} has {counted(len(ask.questions), 'question')}; given:"
+            f" {counted(len(answers), 'answer')}. One list for each question, in their order"
         )
     for number, (item, chosen) in enumerate(zip(ask.questions, answers, strict=True)):
         _check_answer(f"answers[{number}]", item, chosen)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opencode_mcp.counting import counted
 from opencode_mcp.errors import RunCapacityError, SessionCapacityError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ async def check_session_capacity(write: Transaction, owner: str, capacity: Capac
     row = await write.row(_SESSIONS, {"owner": owner})
     if row and row["total"] >= capacity.sessions:
         msg = (
-            f"you have {row['total']} tracked sessions, and this server allows"
+            f"you have {counted(row['total'], 'tracked session')}, and this server allows"
             f" {capacity.sessions}: end some with opencode-end (opencode-status lists them)"
         )
         raise SessionCapacityError(msg)
@@ -42,8 +43,8 @@ async def check_run_capacity(write: Transaction, capacity: Capacity) -> None:
     row = await write.row(_RUNNING, {})
     if row and row["total"] >= capacity.running:
         msg = (
-            f"{row['total']} turns are running, the most that this server allows"
-            f" ({capacity.running}): wait until one is over (opencode-status), or stop one with"
+            f"running: {counted(row['total'], 'turn')}, the most that this server allows"
+            f" ({capacity.running}); wait until one is over (opencode-status), or stop one with"
             " opencode-cancel; nothing was sent"
         )
         raise RunCapacityError(msg)

@@ -45,7 +45,7 @@ def test_an_answer_that_fits_is_taken(ask: Ask, answer: Answer) -> None:
     ("ask", "answer", "named"),
     [
         pytest.param(permission(), Allow((("red",),)), "answers", id="answers-to-a-permission"),
-        pytest.param(question(), Allow(), "1 questions", id="none"),
+        pytest.param(question(), Allow(), "1 question;", id="none"),
         pytest.param(question({}, {}), Allow((("red",),)), "2 questions", id="one-of-two"),
         pytest.param(question(), Allow(((),)), "answers[0]", id="empty"),
         pytest.param(question(), Allow(((" ",),)), "answers[0]", id="blank"),

@@ -160,7 +160,7 @@ async def test_turns_and_open_starts_use_up_what_may_run(store: Store) -> None:
     one = Capacity(sessions=10, running=1)
     session = await tracked(store)
     begun = await store.begin_turn(session, a_turn(), capacity=one)
-    with pytest.raises(RunCapacityError, match="1 turns are running"):
+    with pytest.raises(RunCapacityError, match="running: 1 turn, the most"):
         await store.record_start(a_start(), one)
     other = await tracked(store, "ses_2")
     with pytest.raises(RunCapacityError):
