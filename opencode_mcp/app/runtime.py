@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opencode_mcp import __version__
+from opencode_mcp.app.background import in_background
 from opencode_mcp.app.presence import Presence
 from opencode_mcp.app.purging import keep_purging, purge
 from opencode_mcp.callers.service import OwnDirectory
@@ -28,7 +29,7 @@ from opencode_mcp.settings import child_environment
 from opencode_mcp.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from opencode_mcp.engine.attaching import AttachSettings
     from opencode_mcp.engine.engine import Engine
@@ -276,23 +277,11 @@ async def open_runtime(
         if carries_on:
             _tell_started(settings)
             purging = keep_purging(store, settings.tombstone_days, clock)
-            await stack.enter_async_context(_in_background(runtime.resume(), purging))
+            await stack.enter_async_context(in_background(runtime.resume(), purging))
         try:
             yield runtime
         finally:
             runtime.closing.begin(refuse=True)
-
-
-@asynccontextmanager
-async def _in_background(*works: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Do `works` until the block is left."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
 
 
 def _tell_started(settings: Settings) -> None:

@@ -83,6 +83,9 @@ def error(name: str, **data: object) -> Json:
 
 
 ABORTED = error("MessageAbortedError")
+#: a step that called a tool, and one that said the last word
+CALLED = assistant(text("I will look"), tool("completed"), finish="tool-calls")
+SAID = assistant(text("hi"))
 
 
 def summary(*, at_ms: int = START_MS + 300, **more: Any) -> list[Message]:  # noqa: ANN401 - fields of its info

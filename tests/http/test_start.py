@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.opencode.managed_support import IDLE, eventually, fake_opencode, supervisors
+from tests.opencode.managed_support import eventually, supervisors
+from tests.opencode.stand_ins import IDLE, fake_opencode
 from tests.support.bridges import bare_env
 from tests.support.http_bridge import run_http
 

@@ -31,21 +31,6 @@ REPOSITORY = Path(__file__).parents[2]
 #: a loaded machine takes many times what an idle one does
 PATIENCE_S = 40.0
 _naps = itertools.count(1)
-#: a program that comes up as OpenCode does, and does nothing else
-IDLE = """
-import http.server, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(b'{"healthy": true, "version": "1.18.33"}')
-    do_POST = do_GET
-port = int(sys.argv[sys.argv.index("--port") + 1])
-server = http.server.HTTPServer(("127.0.0.1", port), Handler)
-print(f"opencode server listening on http://127.0.0.1:{port}", flush=True)
-server.serve_forever()
-"""
 
 
 def opencode_binary() -> str:
@@ -81,13 +66,6 @@ def settings(home: Path, *, binary: str | None = None, **env: str) -> StartSetti
             **env,
         },
     )
-
-
-def fake_opencode(path: Path, body: str) -> str:
-    """Write a program that stands in for OpenCode where it has to misbehave."""
-    path.write_text(f"#!{sys.executable}\n{body}", encoding="utf-8")
-    path.chmod(0o700)
-    return str(path)
 
 
 async def eventually(true: Callable[[], bool], what: str) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self
 
-import pytest
-
 from opencode_mcp.clock import Clock
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.gathering import gathered
-from tests.opencode.fake_server import FakeServer
 from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from tests.opencode.fake_server import FakeServer
 
 #: more than the burst that is taken as it comes
 _MANY = 120
@@ -89,12 +88,6 @@ class Reader:
             async for chunk in chunks:
                 self.chunks.append(chunk)
                 self._came.set()
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeServer]:
-    async with FakeServer() as running:
-        yield running
 
 
 async def test_in_a_flood_what_comes_gathers_and_is_read_at_once(server: FakeServer) -> None:

@@ -20,85 +20,11 @@ import pytest
 from opencode_mcp.opencode.data_id import FILE_NAME, data_folder, data_id
 from opencode_mcp.opencode.instance_file import State, read_record, record_path, write_record
 from opencode_mcp.opencode.managed import InstanceState, LiveInstance, ManagedInstances
-from opencode_mcp.opencode_errors import OpencodeStartError, OpencodeUnsupportedError
-from tests.opencode.managed_support import (
-    IDLE,
-    PATIENCE_S,
-    World,
-    eventually,
-    fake_opencode,
-    lives,
-    make_home,
-    opencode_binary,
-    request,
-    settings,
-    supervisors,
-)
+from tests.opencode.managed_support import World, eventually, lives, request, settings, supervisors
+from tests.opencode.stand_ins import STUBBORN, fake_opencode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     import psutil
-
-#: listens and answers as OpenCode does, and does not go when it is asked to
-_STUBBORN = f"""
-import signal
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-{IDLE}
-"""
-#: as OpenCode 2.x does (pingdotgg/t3code#12936): another ready line, a password of its own
-_OF_ANOTHER_GENERATION = """
-import http.server, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response({status})
-        self.end_headers()
-        self.wfile.write({body!r})
-    do_POST = do_GET
-port = int(sys.argv[sys.argv.index("--port") + 1])
-server = http.server.HTTPServer(("127.0.0.1", port), Handler)
-print(f"{ready}", flush=True)
-print("server password hunter2hunter2", flush=True)
-server.serve_forever()
-"""
-_HANGS = """
-import time
-print("thinking about it", flush=True)
-time.sleep(1000)
-"""
-_FAILS = """
-import os, sys
-print("reading the config", flush=True)
-print("\\x1b[31mError: password is", os.environ["OPENCODE_SERVER_PASSWORD"], file=sys.stderr)
-print("key is", os.environ["SOME_API_KEY"], "\\x1b[0m", file=sys.stderr)
-print("server password hunter2hunter2", file=sys.stderr)
-sys.exit(3)
-"""
-#: the first time somebody else has the port: a socket that stays open when OpenCode takes over
-_PORT_IS_TAKEN_ONCE = """
-import os, pathlib, socket, sys
-marker = pathlib.Path(__file__).with_suffix(".tried")
-if not marker.exists():
-    marker.touch()
-    taken = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])))
-    taken.set_inheritable(True)
-os.execv({binary!r}, [{binary!r}, *sys.argv[1:]])
-"""
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all tests of this file: OpenCode's first start in a home takes seconds longer."""
-    return make_home(tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture
-async def world(tmp_path: Path, home: Path) -> AsyncIterator[World]:
-    world = World(tmp_path / "db.instances", home)
-    try:
-        yield world
-    finally:
-        await world.close()
 
 
 async def _dead(manager: ManagedInstances, instance_id: str) -> None:
@@ -236,7 +162,7 @@ async def test_opencode_dies_even_if_both_supervisor_processes_are_killed(
     world: World, tmp_path: Path
 ) -> None:
     manager = world.manager()
-    fake = fake_opencode(tmp_path / "opencode", _STUBBORN)
+    fake = fake_opencode(tmp_path / "opencode", STUBBORN)
     instance = await manager.join_or_start(settings(world.home, binary=fake))
     tree = world.tree(instance)
     tree.keeper.suspend()  # so that it cannot clean up
@@ -251,7 +177,7 @@ async def test_a_terminals_signals_do_not_stop_an_instance(
     world: World, tmp_path: Path, ignored: signal.Signals
 ) -> None:
     manager = world.manager()
-    fake = fake_opencode(tmp_path / "opencode", _STUBBORN)
+    fake = fake_opencode(tmp_path / "opencode", STUBBORN)
     instance = await manager.join_or_start(settings(world.home, binary=fake))
     tree = world.tree(instance)
     tree.keeper.send_signal(ignored)
@@ -267,7 +193,7 @@ async def test_a_terminals_signals_do_not_stop_an_instance(
 async def test_who_finds_an_instance_dying_waits_and_starts_another(
     world: World, tmp_path: Path
 ) -> None:
-    fake = settings(world.home, binary=fake_opencode(tmp_path / "opencode", _STUBBORN))
+    fake = settings(world.home, binary=fake_opencode(tmp_path / "opencode", STUBBORN))
     first, second = world.manager(), world.manager()
     old = await first.join_or_start(fake)
     path = record_path(world.folder, old.id)
@@ -283,120 +209,6 @@ async def test_who_finds_an_instance_dying_waits_and_starts_another(
     new = await second.join_or_start(fake)
     assert new.id != old.id
     assert second.is_dead(old.id)
-
-
-async def test_a_cancelled_start_leaves_nothing_running(world: World, tmp_path: Path) -> None:
-    hanging = settings(world.home, binary=fake_opencode(tmp_path / "opencode", _HANGS))
-    start = asyncio.create_task(world.manager().join_or_start(hanging))
-    await eventually(lambda: bool(supervisors(world.folder)), "a supervisor runs")
-    start.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await start
-    await eventually(world.nothing_runs, "everything is gone")
-
-
-async def test_a_port_that_is_taken_is_exchanged_for_another(world: World, tmp_path: Path) -> None:
-    """Case B21: a port is ours only once OpenCode listens at it."""
-    body = _PORT_IS_TAKEN_ONCE.format(binary=opencode_binary())
-    fake = fake_opencode(tmp_path / "opencode", body)
-    instance = await world.manager().join_or_start(settings(world.home, binary=fake))
-    assert (tmp_path / "opencode.tried").exists()
-    assert request(instance, "GET", "/global/health")["healthy"] is True
-
-
-async def test_a_missing_binary_is_named_with_the_ways_out(world: World) -> None:
-    with pytest.raises(OpencodeStartError) as caught:
-        await world.manager().join_or_start(settings(world.home, binary="no-such-opencode"))
-    for hint in ("no-such-opencode", "OPENCODE_BIN", "OPENCODE_MCP_SERVER_URL", "bundled"):
-        assert hint in str(caught.value)
-
-
-async def test_a_binary_that_fails_is_quoted_without_secrets(world: World, tmp_path: Path) -> None:
-    """Case B21: the real cause does not hide behind a time-out."""
-    fake = fake_opencode(tmp_path / "opencode", _FAILS)
-    failing = settings(world.home, binary=fake, SOME_API_KEY="sk-1234567890")
-    for _ in range(2):  # a failed start is in nobody's way
-        with pytest.raises(OpencodeStartError) as caught:
-            await world.manager().join_or_start(failing)
-        said = str(caught.value)
-        assert "exit code 3" in said
-        assert "reading the config\n    Error: password is ***\n    key is ***" in said
-        assert "sk-1234567890" not in said
-        assert "hunter2" not in said
-        assert "\x1b" not in said
-    assert not list(world.folder.glob("*.json"))
-    assert not list(world.folder.glob("*.clients"))
-
-
-@pytest.mark.parametrize(
-    ("ready", "status", "body"),
-    [
-        pytest.param("server listening on http://127.0.0.1:{port}", 200, b"<html>", id="web-app"),
-        pytest.param("server listening on http://127.0.0.1:{port}", 404, b"", id="no-such-route"),
-        pytest.param("ready: http://localhost:{port}", 401, b"", id="own-password"),
-        pytest.param("v2 at http://127.0.0.1:{port}/", 200, b'{"status": "ok"}', id="other-json"),
-        pytest.param(
-            "opencode server listening on http://127.0.0.1:{port}",
-            200,
-            b'{"healthy": true, "version": "2.0.12"}',
-            id="same-routes",
-        ),
-    ],
-)
-async def test_an_opencode_of_another_generation_is_told_at_once_and_ended(
-    world: World, tmp_path: Path, ready: str, status: int, body: bytes
-) -> None:
-    """Case 27: long before the start's time is up, with the versions that work."""
-    text = _OF_ANOTHER_GENERATION.format(ready=ready, status=status, body=body)
-    fake = fake_opencode(tmp_path / "opencode", text)
-    async with asyncio.timeout(PATIENCE_S):
-        with pytest.raises(OpencodeUnsupportedError) as caught:
-            await world.manager(startup_timeout_s=1000).join_or_start(
-                settings(world.home, binary=fake)
-            )
-    said = str(caught.value)
-    assert "1.18" in said
-    assert "OPENCODE_MCP_OPENCODE_BIN" in said
-    assert "hunter2" not in said
-    assert not list(world.folder.glob("*.json"))
-    await eventually(world.nothing_runs, "everything is gone")
-
-
-async def test_a_server_that_is_not_well_yet_is_waited_for(world: World, tmp_path: Path) -> None:
-    body = _STUBBORN.replace(
-        "self.send_response(200)",
-        "Handler.asked += 1\n        self.send_response(200 if Handler.asked > 4 else 503)",
-    ).replace("do_POST = do_GET", "do_POST = do_GET\n    asked = 0")
-    fake = fake_opencode(tmp_path / "opencode", body)
-    instance = await world.manager().join_or_start(settings(world.home, binary=fake))
-    assert instance.version == "1.18.33"
-
-
-async def test_a_binary_that_hangs_is_given_up_and_killed(world: World, tmp_path: Path) -> None:
-    fake = fake_opencode(tmp_path / "opencode", _HANGS)
-    with pytest.raises(OpencodeStartError, match=r"not ready within 1 s[^$]*thinking about it"):
-        await world.manager(startup_timeout_s=1).join_or_start(settings(world.home, binary=fake))
-    await eventually(world.nothing_runs, "everything is gone")
-
-
-async def test_a_binary_that_cannot_be_executed_is_explained(world: World, tmp_path: Path) -> None:
-    broken = tmp_path / "opencode"
-    broken.write_bytes(b"\x7fELF and then nothing")
-    broken.chmod(0o700)
-    with pytest.raises(OpencodeStartError, match="cannot be executed"):
-        await world.manager().join_or_start(settings(world.home, binary=str(broken)))
-
-
-async def test_who_cannot_get_the_start_lock_in_time_is_told_who_holds_it(
-    world: World, tmp_path: Path
-) -> None:
-    hanging = settings(world.home, binary=fake_opencode(tmp_path / "opencode", _HANGS))
-    start = asyncio.create_task(world.manager().join_or_start(hanging))
-    await eventually(lambda: bool(supervisors(world.folder)), "a supervisor runs")
-    with pytest.raises(OpencodeStartError, match=r"another process.*\.start"):
-        await world.manager(startup_timeout_s=0.2).join_or_start(hanging)
-    start.cancel()
-    await asyncio.wait([start])
 
 
 async def test_a_missing_file_proves_nothing(world: World) -> None:
@@ -415,21 +227,6 @@ async def test_a_copied_record_without_a_lock_is_dead_and_forgotten(world: World
     assert await manager.look("1" * 32) is InstanceState.DEAD
     manager.forget("1" * 32)
     assert not path.exists()
-
-
-def test_settings_are_the_same_only_if_nothing_differs(home: Path, tmp_path: Path) -> None:
-    one = settings(home, A="1", B="2")
-    assert one.key() == settings(home, B="2", A="1").key()
-    program = fake_opencode(tmp_path / "opencode", _HANGS)
-    others = [
-        replace(one, args=("--log-level", "DEBUG")),
-        settings(home, A="1", B="3"),
-        settings(home, A="1"),
-        settings(home, binary=program, A="1", B="2"),
-    ]
-    assert len({one.key(), *(other.key() for other in others)}) == 5
-    by_name = settings(home, binary="opencode", PATH=str(tmp_path))
-    assert by_name.key() == replace(by_name, binary=program).key()
 
 
 async def test_two_that_name_the_data_at_once_agree(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest_asyncio
 
-from tests.opencode.managed_support import IDLE, eventually, fake_opencode, supervisors
+from tests.opencode.managed_support import eventually, supervisors
+from tests.opencode.stand_ins import IDLE, fake_opencode
 from tests.support.bridges import bare_env
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from opencode_mcp.lifecycle import Phase
 from opencode_mcp.opencode.instance_file import InstanceRecord, State, create_locked
 from opencode_mcp.records import Instance, InstanceKind, Session
 from opencode_mcp.store.store import Store
-from tests.opencode.managed_support import eventually, fake_opencode, supervisors
+from tests.opencode.managed_support import eventually, supervisors
+from tests.opencode.stand_ins import fake_opencode
 from tests.support.bridges import Bridges, bare_env
 from tests.support.polling import PATIENCE_S
 from tests.turns.reading import nothing_runs, settled_end, streaming
