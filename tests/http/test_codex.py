@@ -12,9 +12,9 @@ import pytest_asyncio
 from fastmcp.client.elicitation import ElicitResult
 
 from opencode_mcp.callers.tool_table import CODEX_NAMES
+from tests.turns.asks import QUESTION
 from tests.turns.cancels import ENDLESS, eventually_quiet
 from tests.turns.reading import only_session, streaming, submissions
-from tests.turns.test_exit import QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from opencode_mcp.callers.tool_table import NAMES
 from tests.support.polling import eventually
-from tests.turns.test_exit import QUESTION
+from tests.turns.asks import QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path

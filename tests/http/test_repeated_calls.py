@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.turns.test_exit import QUESTION
+from tests.turns.asks import QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import aiohttp
 from fastmcp.client.elicitation import ElicitResult
 
 from tests.support.polling import eventually
-from tests.turns.test_exit import QUESTION
+from tests.turns.asks import QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path

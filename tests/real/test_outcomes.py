@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.support.sandbox import write_project
-from tests.real.support.scripts import bash, tool, write
+from tests.real.support.scripts import ENDLESS, bash, tool, write
 from tests.support.polling import eventually, steadily
 
 if TYPE_CHECKING:
@@ -141,3 +141,96 @@ async def test_answers_that_repeat_without_progress_end_the_turn(
     await steadily(silent, for_s=0.5, what="the model is not asked again")
     reply = await bridge.call("opencode-reply", sessionId=settled.session_id, prompt="SAY:better")
     assert (reply.status, reply.text[:6]) == ("completed", "better")
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "error"),
+    [
+        pytest.param("EMPTY", "failed", "EMPTY_RESPONSE", id="empty"),
+        pytest.param("BLANK", "failed", "EMPTY_RESPONSE", id="white-space"),
+        pytest.param("MALFORMED", "failed", None, id="malformed"),
+        pytest.param("SAY:partly\nFINISH:content_filter", "failed", None, id="content-filter"),
+        pytest.param("STATUS:401", "failed", None, id="refused-by-the-provider"),
+    ],
+)
+async def test_a_turn_without_a_good_answer_has_failed(
+    bridge: Bridge, project: Path, script: str, status: str, error: str | None
+) -> None:
+    answer = await bridge.start(script, project)
+
+    assert (answer.status, answer.is_error) == (status, True)
+    assert answer.error is not None
+    assert error in {None, answer.error}
+    assert answer.structured["error"]["message"] in answer.text
+    assert (await bridge.status(answer.session_id)).status == status
+    assert (await bridge.end(answer.session_id)).status == "ended"
+
+
+async def test_an_answer_cut_at_the_token_limit_is_complete_with_a_warning(
+    bridge: Bridge, project: Path
+) -> None:
+    answer = await bridge.start("SAY:half an ans\nFINISH:length", project)
+
+    assert (answer.status, answer.is_error) == ("completed", False)
+    assert "half an ans" in answer.text
+    assert "TRUNCATED" in [warning["code"] for warning in answer.structured["warnings"]]
+
+
+async def test_a_provider_that_recovers_only_delays_the_answer(
+    bridge: Bridge, project: Path
+) -> None:
+    """OpenCode: a 503 of the provider is retried by OpenCode itself (facts 8.5)."""
+    answer = await bridge.start("STATUS:503,1\nSAY:after all", project)
+
+    assert answer.status == "completed"
+    assert "after all" in answer.text
+
+
+async def test_a_prompt_for_an_unknown_model_fails_and_names_it(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """Case B11: OpenCode takes the prompt with 204 and runs nothing (facts 2.4)."""
+    answer = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), model="nosuch/none")
+
+    assert answer.is_error
+    assert "nosuch/none" in answer.text
+    assert not await witness.busy(project)
+    if "sessionId" in answer.structured:
+        assert (await bridge.end(answer.session_id)).status == "ended"
+    assert await witness.sessions(project) == []
+
+
+async def test_a_prompt_for_an_unknown_agent_fails_and_names_it(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    """OpenCode: not even the user message is stored, yet it answers 204 (facts 2.4)."""
+    answer = await bridge.call("opencode", prompt="SAY:x", cwd=str(project), agent="no-such-agent")
+
+    assert answer.is_error
+    assert "no-such-agent" in answer.text
+    assert not await witness.busy(project)
+
+
+async def test_a_turn_that_runs_out_of_time_is_stopped(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    answer = await bridge.start(ENDLESS, project, timeout_seconds=2)
+
+    assert (answer.status, answer.is_error) == ("timeout", True)
+    assert answer.structured["cleanup"] == "complete"
+    assert not await witness.leftovers(answer.session_id, project)
+    again = await bridge.call("opencode-reply", sessionId=answer.session_id, prompt="SAY:alive")
+    assert (again.status, "alive" in again.text) == ("completed", True)
+
+
+async def test_a_failed_provider_is_retried_and_shown_as_running(
+    bridge: Bridge, witness: Witness, project: Path
+) -> None:
+    session_id = await bridge.begin("STATUS:503", project)
+
+    async def retrying() -> bool:
+        return session_id in await witness.busy(project)
+
+    await eventually(retrying, what="OpenCode retries")
+    assert (await bridge.status(session_id)).status == "running"
+    await bridge.end(session_id)

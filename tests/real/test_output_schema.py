@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.real.test_one_session import turns_of
+from tests.real.support.model_requests import turns_of
 
 if TYPE_CHECKING:
     from pathlib import Path

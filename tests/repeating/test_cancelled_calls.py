@@ -15,9 +15,9 @@ from opencode_mcp.engine.repeating import Repeats
 from opencode_mcp.store.requests import Requests
 from tests.repeating.repeats import ask, claimed, replayed, row_of
 from tests.support.polling import eventually, steadily
+from tests.turns.asks import QUESTION
 from tests.turns.cancels import ENDLESS, aborts
 from tests.turns.reading import only_session, streaming, submissions
-from tests.turns.test_exit import QUESTION
 from tests.twin import Hang
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from opencode_mcp.engine import judge_process
 from opencode_mcp.engine.instances import Connection
 from opencode_mcp.opencode.client import OpencodeClient
 from opencode_mcp.opencode.events import EventHub
@@ -62,6 +63,17 @@ async def bridge(bridges: Bridges) -> Bridge:
     return await bridges.attached(REQUEST_TIMEOUT_SECONDS="2", CLEANUP_TIMEOUT_SECONDS="4")
 
 
+@pytest_asyncio.fixture
+async def codex(bridges: Bridges, project: Path) -> Bridge:
+    """Give our server with the Codex tools; sessions run in the project unless told otherwise."""
+    return await bridges.attached(
+        CODEX_TOOLS="true",
+        DEFAULT_CWD=str(project),
+        REQUEST_TIMEOUT_SECONDS="2",
+        CLEANUP_TIMEOUT_SECONDS="4",
+    )
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Give a folder to work in."""
@@ -86,3 +98,9 @@ async def connect(twin: Twin) -> AsyncIterator[Callable[[InstanceKind], Connecti
             return Connection(Instance("one", kind, url, None, None), client, events)
 
         yield make
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine put no judgement off."""
+    monkeypatch.setattr(judge_process, "LIMIT_S", 100.0)

@@ -1,56 +1,23 @@
-"""`opencode-info` on the twin: models, agents, roots, pages, and an OpenCode that is in trouble."""
+"""`opencode-info` on the twin: models, agents, roots, and an OpenCode that is in trouble."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from opencode_mcp.callers.arguments import StartArguments
+from tests.turns.infos import MARK, PROVIDERS, catalogue, info, pages
 from tests.twin import Body, Hang, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.bridge import Answer, Bridge
+    from tests.support.bridge import Bridge
     from tests.support.bridges import Bridges
     from tests.twin import Twin
-
-PROVIDERS = r"^/config/providers$"
-#: what OpenCode tells of a provider and nobody else must hear
-_MARK = "marked-secret"
-
-
-def catalogue(count: int, *, provider: str = "big", **more: object) -> bytes:
-    """Return a list of providers with so many models of one."""
-    models = {f"m{n:04}": {"id": f"m{n:04}", **more} for n in range(count)}
-    given = {"id": provider, "options": {"apiKey": _MARK, "baseURL": f"https://u:{_MARK}@x/"}}
-    return json.dumps({"providers": [{**given, "models": models}], "default": {}}).encode()
-
-
-async def info(bridge: Bridge, section: str, **more: object) -> Answer:
-    """Ask, and expect an answer."""
-    answer = await bridge.call("opencode-info", section=section, **more)
-    assert not answer.is_error, answer.text
-    assert (answer.structured["kind"], answer.status) == ("info", "ok")
-    return answer
-
-
-async def pages(bridge: Bridge, section: str, **more: object) -> list[Any]:
-    """Read a whole list as a caller does: nextOffset and snapshotId, while there is more."""
-    found: list[Any] = []
-    said: dict[str, Any] = (await info(bridge, section, **more)).structured
-    while True:
-        assert len(found) == said["offset"], "the pages join"
-        found += said[section]
-        assert said["hasMore"] == ("nextOffset" in said) == (len(found) < said["total"])
-        if not said["hasMore"]:
-            return found
-        pin = {"offset": said["nextOffset"], "snapshot_id": said["snapshotId"]}
-        said = (await info(bridge, section, **more, **pin)).structured
 
 
 async def test_a_model_is_told_with_what_a_caller_chooses_by(
@@ -62,10 +29,10 @@ async def test_a_model_is_told_with_what_a_caller_chooses_by(
         "limit": {"context": 200_000, "output": 32_000},
         "capabilities": {"toolcall": False},
         "variants": {"high": {"reasoningEffort": "high"}, "low": {}},
-        "options": {"apiKey": _MARK},
-        "headers": {"authorization": _MARK},
+        "options": {"apiKey": MARK},
+        "headers": {"authorization": MARK},
     }
-    providers = [{"id": "one", "options": {"apiKey": _MARK}, "models": {"a/b": model}}]
+    providers = [{"id": "one", "options": {"apiKey": MARK}, "models": {"a/b": model}}]
     twin.fail(Body(json.dumps({"providers": providers}).encode()), path=PROVIDERS)
     answer = await info(bridge, "models", cwd=str(project))
     assert answer.structured["models"] == [
@@ -84,7 +51,7 @@ async def test_a_model_is_told_with_what_a_caller_chooses_by(
     )
     for told in ("one/a/b", "Big model", "200000", "32000", "high, low", "cannot call tools"):
         assert told in answer.text
-    assert _MARK not in json.dumps(answer.structured)
+    assert MARK not in json.dumps(answer.structured)
 
 
 async def test_what_a_provider_does_not_say_or_says_strangely_is_left_out(
@@ -155,105 +122,6 @@ async def test_what_is_offered_can_be_used(bridge: Bridge, project: Path) -> Non
         assert answer.status == "completed", answer.text
 
 
-@pytest.mark.parametrize("limit", [1, 7, 20, 100])
-async def test_the_pages_of_a_list_join_to_the_whole(
-    bridge: Bridge, twin: Twin, limit: int
-) -> None:
-    read = twin.fail(Body(catalogue(60)), path=PROVIDERS, times=None)
-    found = await pages(bridge, "models", limit=limit)
-    assert [model["id"] for model in found] == [f"big/m{n:04}" for n in range(60)]
-    assert len(read.hits) == 1, "the other pages are from the snapshot"
-
-
-@pytest.mark.parametrize(
-    "name", ["x" * 2_000, "\x00" * 2_000, "😀" * 2_000], ids=["ascii", "nul", "emoji"]
-)
-async def test_a_page_of_the_largest_entries_stays_small_and_loses_none(
-    bridge: Bridge, twin: Twin, name: str
-) -> None:
-    """Contract §3: the bridge fails an answer beyond 45,000 characters; no id is cut."""
-    long = "".join(character for character in name if character.isprintable())[:150]
-    variants: dict[str, dict[str, str]] = {f"{long}{n:02}": {} for n in range(30)}
-    body = catalogue(300, provider=f"big{long[:40]}", name=name, variants=variants)
-    twin.fail(Body(body), path=PROVIDERS, times=None)
-    found = await pages(bridge, "models", limit=100)
-    assert [model["id"][-5:] for model in found] == [f"m{n:04}" for n in range(300)]
-    assert {len(model["variants"]) for model in found} == {len(found[0]["variants"])}
-    assert set(found[0]["variants"]) <= set(variants), "no name is cut"
-
-
-async def test_variants_that_do_not_fit_are_said_to_be_missing(bridge: Bridge, twin: Twin) -> None:
-    variants: dict[str, dict[str, str]] = {f"{'v' * 150}{n:02}": {} for n in range(30)}
-    twin.fail(Body(catalogue(1, variants=variants)), path=PROVIDERS)
-    said = (await info(bridge, "models")).structured
-    assert said["truncated"]
-    assert said["omittedFields"] == ["models.variants"]
-    assert 0 < len(said["models"][0]["variants"]) < 30
-
-
-async def test_a_list_that_changes_does_not_shift_under_its_reader(
-    bridge: Bridge, twin: Twin
-) -> None:
-    twin.fail(Body(catalogue(30)), path=PROVIDERS)
-    first = (await info(bridge, "models")).structured
-    twin.fail(Body(catalogue(31, provider="aaa")), path=PROVIDERS, times=None)
-    pin = {"offset": 20, "snapshot_id": first["snapshotId"]}
-    second = (await info(bridge, "models", **pin)).structured
-    assert [model["id"] for model in second["models"]] == [f"big/m{n:04}" for n in range(20, 30)]
-    assert "availability" not in second, "OpenCode was not asked"
-    fresh = (await info(bridge, "models")).structured
-    assert fresh["snapshotId"] != first["snapshotId"]
-    assert fresh["models"][0]["id"] == "aaa/m0000"
-
-
-async def test_a_snapshot_outlives_the_process_while_the_list_is_the_same(
-    bridges: Bridges, twin: Twin
-) -> None:
-    read = twin.fail(Body(catalogue(30)), path=PROVIDERS, times=None)
-    before = await bridges.attached()
-    first = (await info(before, "models")).structured
-    await before.close()
-    after = await bridges.attached()
-    pin = {"offset": 20, "snapshot_id": first["snapshotId"]}
-    second = (await info(after, "models", **pin)).structured
-    assert (len(read.hits), len(second["models"])) == (2, 10)
-    read.release()
-    twin.fail(Body(catalogue(31)), path=PROVIDERS)
-    other = await bridges.attached()
-    gone = await other.call("opencode-info", section="models", **pin)
-    assert gone.error == "SNAPSHOT_EXPIRED"
-    assert first["snapshotId"] in gone.text
-
-
-async def test_a_snapshot_is_of_its_folder_its_section_and_its_provider(
-    bridge: Bridge, twin: Twin, project: Path
-) -> None:
-    body = json.loads(catalogue(3, provider="one"))
-    body["providers"] += json.loads(catalogue(2, provider="two"))["providers"]
-    twin.fail(Body(json.dumps(body).encode()), path=PROVIDERS, times=2)
-    more = {"section": "models", "cwd": str(project)}
-    pin = (await info(bridge, **more, provider="one")).structured["snapshotId"]
-    for wrong in (
-        {**more, "provider": "two"},
-        {"section": "models", "provider": "scripted"},
-        {"section": "agents"},
-        {"section": "roots"},
-    ):
-        refused = await bridge.call("opencode-info", snapshot_id=pin, **wrong)
-        assert refused.error == "SNAPSHOT_EXPIRED", wrong
-    elsewhere = await bridge.call(
-        "opencode-info", section="models", provider="one", snapshot_id=pin
-    )
-    assert elsewhere.error == "INVALID_ARGUMENT", "the default folder has no such provider"
-    assert (await info(bridge, **more, provider="one", snapshot_id=pin)).structured["total"] == 3
-
-
-async def test_beyond_the_end_there_is_an_empty_page(bridge: Bridge) -> None:
-    answer = await info(bridge, "models", offset=1000)
-    assert (answer.structured["models"], answer.structured["hasMore"]) == ([], False)
-    assert answer.structured["total"] > 0
-
-
 async def test_models_can_be_those_of_one_provider(bridge: Bridge, twin: Twin) -> None:
     body = json.loads(catalogue(3, provider="one"))
     body["providers"] += json.loads(catalogue(2, provider="one-more"))["providers"]
@@ -288,31 +156,6 @@ async def test_a_folder_outside_the_roots_is_refused_and_nothing_is_asked(
         answer = await bridge.call("opencode-info", section=section, cwd=cwd)
         assert answer.error == "PATH_NOT_ALLOWED", answer.text
     assert [line for line in twin.lines(since) if "config" in line or "agent" in line] == []
-
-
-@pytest.mark.parametrize(("section", "path"), [("models", PROVIDERS), ("agents", r"^/agent$")])
-async def test_calls_that_come_together_read_a_list_twice_at_most(
-    bridge: Bridge, twin: Twin, section: str, path: str
-) -> None:
-    await info(bridge, "server")  # connected: what is counted is the reads of the list
-    since = len(twin.requests)
-    slow = twin.fail(Hang(), path=path)
-    calls = [asyncio.create_task(info(bridge, section)) for _ in range(12)]
-    await asyncio.wait_for(slow.reached.wait(), 5)
-    await info(bridge, "server")  # calls begin in order: the twelve are under way
-    slow.release()
-    answers = await asyncio.gather(*calls)
-    assert len({answer.structured["snapshotId"] for answer in answers}) == 1
-    reads = [seen for seen in twin.requests[since:] if re.search(path, seen.path)]
-    assert len(reads) <= 2
-
-
-async def test_a_catalogue_of_many_megabytes_is_listed(bridge: Bridge, twin: Twin) -> None:
-    twin.fail(Body(catalogue(6_000, name="x" * 1_000)), path=PROVIDERS)
-    said = (await info(bridge, "models", limit=100)).structured
-    assert (said["total"], len(said["models"])) == (6_000, 100)
-    again = await info(bridge, "models", offset=5_990, snapshot_id=said["snapshotId"])
-    assert len(again.structured["models"]) == 10
 
 
 @pytest.mark.parametrize("section", ["models", "agents"])
