@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.bridges import bare_env
+from tests.support.lines import INITIALIZE, WITHIN_S, environ
 from tests.support.process_bridge import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-WITHIN_S = 60
 #: what a library that greets the world does, at the moment it is imported
 NOISE = """
 import sys
@@ -32,31 +31,12 @@ GOODBYE = """
 import atexit, pathlib
 atexit.register(pathlib.Path("goodbye").touch)
 """
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "noise", "version": "1"},
-    },
-}
 STATUS = {
     "jsonrpc": "2.0",
     "id": 2,
     "method": "tools/call",
     "params": {"name": "opencode-status", "arguments": {}},
 }
-
-
-def environ(folder: Path, **more: str) -> dict[str, str]:
-    """Return that of a server attached to an OpenCode that is not there."""
-    return bare_env(folder / "home") | {
-        "OPENCODE_MCP_SERVER_URL": "http://127.0.0.1:9",
-        "OPENCODE_MCP_DATABASE": str(folder / "tracking.db"),
-        **more,
-    }
 
 
 def serve(redirect: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:

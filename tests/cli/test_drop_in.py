@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.app.test_without_client import INITIALIZE, WITHIN_S, environ
+from tests.support.lines import INITIALIZE, WITHIN_S, environ
 from tests.support.process_bridge import COMMAND
 
 DOCS = Path(__file__).parents[2] / "docs" / "codex.md"

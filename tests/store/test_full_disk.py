@@ -19,6 +19,7 @@ from opencode_mcp.records import EndAction, StopReason
 from opencode_mcp.store.prepare import prepare
 from opencode_mcp.store.rebinding import Place
 from opencode_mcp.store.store import Store
+from tests.store.children import child
 from tests.store.make import (
     INSTANCE,
     LIMIT_S,
@@ -32,7 +33,6 @@ from tests.store.make import (
     a_turn,
     tracked,
 )
-from tests.store.test_processes import child
 from tests.support.disk import Disk, Memory
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from opencode_mcp.clock import Clock
 from opencode_mcp.errors import SchemaTooNewError, StoreError, StoreUnusableError
 from opencode_mcp.store.prepare import prepare
 from opencode_mcp.store.store import Store
+from tests.store.children import children
 from tests.store.make import INSTANCE, a_session, a_turn, tracked
-from tests.store.test_processes import children
 from tests.support.disk import Disk, Memory
 
 if TYPE_CHECKING:

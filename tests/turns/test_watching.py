@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opencode_mcp.callers import progress
 from tests.support.polling import eventually, steadily
+from tests.turns.asks import QUESTION
 from tests.turns.reading import held, streaming
 from tests.twin import Status
 
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from tests.twin import Twin
 
 ENDLESS = "SLOW:100000,50"
-QUESTION = (
-    'TOOL:{"name":"question","args":{"questions":[{"question":"Which?","header":"Q",'
-    '"options":[{"label":"a","description":"a"}]}]}}'
-)
 
 
 async def test_a_status_call_waits_for_the_end_of_the_turn(bridge: Bridge, project: Path) -> None:
