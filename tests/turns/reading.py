@@ -41,12 +41,12 @@ def only_session(twin: Twin) -> str:
 
 
 async def streaming(twin: Twin, count: int = 1) -> None:
-    """Wait until the model answers so many requests."""
+    """Wait until the model answers so many requests; before it, a process may have to start."""
 
     async def check() -> bool:
         return len(twin.model.open_streams) == count
 
-    await eventually(check, within_s=10, what=f"{count} answers are streamed")
+    await eventually(check, what=f"{count} answers are streamed")
 
 
 @contextmanager

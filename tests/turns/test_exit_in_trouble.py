@@ -218,8 +218,8 @@ async def test_an_end_that_could_not_be_recorded_is_not_called_accepted(
 async def test_a_client_that_reads_no_answer_does_not_hold_it_up(
     bridges: Bridges, twin: Twin, project: Path, tmp_path: Path
 ) -> None:
-    """60 times some 20 kB, more than any pipe takes."""
-    lists = [{"id": identity, "method": "tools/list"} for identity in range(100, 160)]
+    """30 times some 70 kB, more than any pipe takes."""
+    lists = [{"id": identity, "method": "tools/list"} for identity in range(100, 130)]
     turn = call(1, "opencode", prompt="HANG", cwd=str(project))
     async with unread(bridges, tmp_path, turn, *lists) as (process, _):
         await streaming(twin)
