@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opencode_mcp.engine.together import together
 from opencode_mcp.opencode_errors import OpencodeNotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from opencode_mcp.opencode.client import OpencodeClient
     from opencode_mcp.opencode.models import PermissionRequest, QuestionRequest
     from opencode_mcp.records import Session
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,19 @@ class Asks:
 
 async def read_asks(client: OpencodeClient, tree: Tree, *, timeout_s: float | None) -> Asks:
     """Return the permissions and questions that wait in the tree."""
-    directories = list(tree.directories)
     permissions, questions = await together(
-        together(*(client.permissions(d, timeout_s=timeout_s) for d in directories)),
-        together(*(client.questions(d, timeout_s=timeout_s) for d in directories)),
+        _in_folders(tree, lambda folder: client.permissions(folder, timeout_s=timeout_s)),
+        _in_folders(tree, lambda folder: client.questions(folder, timeout_s=timeout_s)),
     )
     return Asks(
-        [ask for page in permissions for ask in page if ask.session_id in tree.directory_of],
-        [ask for page in questions for ask in page if ask.session_id in tree.directory_of],
+        [ask for ask in permissions if ask.session_id in tree.directory_of],
+        [ask for ask in questions if ask.session_id in tree.directory_of],
     )
+
+
+async def _in_folders(
+    tree: Tree, read: Callable[[str], Coroutine[object, object, list[T]]]
+) -> list[T]:
+    """Return what `read` finds in each of the tree's folders, put together."""
+    pages = await together(*(read(folder) for folder in tree.directories))
+    return [item for page in pages for item in page]

@@ -37,7 +37,8 @@ async def together(*works: Coroutine[object, object, object]) -> tuple[object, .
 
     Raises what the first to fail raises. `asyncio.gather` would leave the others running then,
     and an `asyncio.TaskGroup` would raise a group; here they are cancelled and waited for first,
-    also when the call itself is cancelled.
+    also when the call itself is cancelled. (Do not nest it: a call that is cancelled before it
+    begins has made no tasks of `works` yet, and nobody would await them.)
     """
     tasks = [asyncio.ensure_future(work) for work in works]
     try:

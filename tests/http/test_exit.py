@@ -88,9 +88,9 @@ async def test_a_second_signal_ends_it_at_once(bridges: Bridges, twin: Twin, pro
     caller = await server.caller()
     await caller.begin("HANG", project)
     await _running(twin)
-    held = twin.fail(Hang(), times=None)
+    held = twin.fail(Hang(), path=r"/abort$", times=None)
     server.signal(signal.SIGTERM)
-    await held.reached.wait()
+    await held.reached.wait()  # the first is being heeded: two that wait would be one
     server.signal(signal.SIGTERM)
     assert await server.exit_code() == 128 + signal.SIGTERM
     held.release()
