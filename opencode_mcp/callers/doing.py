@@ -26,6 +26,8 @@ LINE_CHARS = 200
 #: of one turn among several
 _SEVERAL_CHARS = 70
 _TITLE_CHARS = 24
+#: less of what a tool works on, or of what a sub-agent does, tells nothing
+_LEGIBLE_CHARS = 10
 
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -135,10 +137,11 @@ def _tools(watch: Watch, directory: str, room: int) -> str:
     shown = own[-1] if own else inner[-1]
     others = len(own or inner) - 1
     end = f" (running {duration(watch.ran_s(shown))})" + (f", {others} more" if others else "")
-    if shown.tool == "task" and inner:
-        half = (room - len(end)) // 2
+    room -= len(end)
+    half = room // 2
+    if shown.tool == "task" and inner and half - 3 >= _LEGIBLE_CHARS:
         return f"{_named(shown, directory, half)} > {_named(inner[-1], directory, half - 3)}{end}"
-    return _named(shown, directory, room - len(end)) + end
+    return _named(shown, directory, room) + end
 
 
 def _named(call: Running, directory: str, room: int) -> str:
@@ -147,7 +150,7 @@ def _named(call: Running, directory: str, room: int) -> str:
     if call.tool == "task":
         return _cut(f"sub-agent {about}".strip(), room)
     tool = _line(call.tool)
-    if not about:
+    if not about or room < _LEGIBLE_CHARS:
         return _cut(tool, room)
     name = _cut(tool, room // 2)
     left = room - len(name) - 2

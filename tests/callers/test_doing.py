@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opencode_mcp.callers.doing import describe, describe_ask, describe_several, duration
@@ -218,6 +218,19 @@ _runs = st.builds(
 )
 
 
+def _ran(tool: str, about: str = "", *, is_child: bool = False) -> Running:
+    return Running(tool=tool, about=about, since=0, is_child=is_child)
+
+
+#: as little room as there is for one of several
+@example(
+    running=[*[_ran("bash")] * 3, _ran("bash", "0" * 10, is_child=True), _ran("task")],
+    said="",
+    title="0",
+    age_s=0.0,
+    status=TurnStatus.RUNNING,
+    retries=False,
+)
 @given(
     running=st.lists(_runs, max_size=5),
     said=_texts,
