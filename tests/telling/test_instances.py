@@ -11,6 +11,7 @@ import pytest_asyncio
 from tests.opencode.managed_support import eventually, supervisors
 from tests.opencode.stand_ins import IDLE, fake_opencode
 from tests.support.bridges import bare_env
+from tests.support.polling import eventually as until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -58,7 +59,12 @@ async def test_one_that_dies_under_us_is_told_and_the_next_one_started(
         with suppress(psutil.NoSuchProcess):  # one half ends with the other
             process.kill()
     await eventually(lambda: not supervisors(_folder(bridges)), "it is gone")
-    await bridge.call("opencode", prompt="SAY:x", cwd=str(project))
+
+    async def next_one() -> bool:  # one that has just died "does not answer now: call again"
+        await bridge.call("opencode", prompt="SAY:x", cwd=str(project))
+        return len(log.of("opencode_started")) > 1
+
+    await until(next_one, what="the next one is started")
     await bridge.close()
     first, second = log.of("opencode_started")
     (died,), (gone,) = log.of("opencode_died"), log.of("opencode_gone")
