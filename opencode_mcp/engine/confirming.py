@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -122,12 +123,20 @@ async def _archive_one(client: OpencodeClient, session_id: str, budget: Budget) 
     return True
 
 
+async def _abort_all(client: OpencodeClient, tree: Tree, ids: list[str], timeout_s: float) -> None:
+    """Abort each, also where another's abort is refused: none of them may run on for that."""
+    aborts = (client.abort(i, tree.directory_of[i], timeout_s=timeout_s) for i in ids)
+    for answer in await asyncio.gather(*aborts, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
+
+
 async def _confirm_quiet(
     client: OpencodeClient, tree: Tree, busy: list[str], budget: Budget
 ) -> None:
     """Make sure that nothing of the tree runs: a deleted session still can (facts 6.2, 6.3)."""
     while busy:
         left_s = budget.left_s()
-        await together(*(client.abort(i, tree.directory_of[i], timeout_s=left_s) for i in busy))
+        await _abort_all(client, tree, busy, left_s)
         await budget.pause(_RECHECK_S)
         busy = await read_busy(client, tree, timeout_s=budget.left_s())

@@ -1,4 +1,7 @@
-"""Read several things at once, and leave none of it running when one of them fails."""
+"""Read several things at once, and leave none of it running when one of them fails.
+
+For reads: of several changes (aborts, say) one must not be given up for another's fault.
+"""
 
 from __future__ import annotations
 
